@@ -11,7 +11,7 @@
 # 2 wrong usage.
 set -u
 
-usage='usage: tools/packages.sh list|missing|install build|science|test|parity|lint|fuzz|bench|qemu...'
+usage='usage: tools/packages.sh list|missing|install NAME... (build science test parity lint fuzz bench qemu)'
 
 # Prints the packages of the list $1. Lists may overlap.
 packages_of()
@@ -152,7 +152,8 @@ install_missing()
 	[ -n "$updated" ] || update
 	# shellcheck disable=SC2086
 	apt_get install -y --no-install-recommends $available && return 0
-	echo "tools/packages.sh: apt-get failed ($(grep -E '^(E|W|Err):' "$log" | tail -n 1)); $by_hand" >&2
+	reason=$(grep -E '^(E|W|Err):' "$log" | tail -n 1)
+	echo "tools/packages.sh: apt-get failed ($reason); $by_hand" >&2
 	return 1
 }
 
