@@ -91,7 +91,7 @@ def why_not(outcome):
         return "not installed: " + missing[1].split(".")[0]
     if NO_NETWORK.search(outcome.stderr):
         return "wants the network"
-    return "fails with these versions"
+    return "its own tests fail"
 
 
 def run_outside(outside, chosen, baseline, jobs):
