@@ -17,6 +17,11 @@ die() {
 	exit 125
 }
 
+# Whether the file $1 is there and younger than $2.
+newer() {
+	[ -n "$(find "$1" -newer "$2" 2>/dev/null)" ]
+}
+
 [ $# -eq 1 ] || die "usage: prepare.sh DIRECTORY"
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
@@ -57,7 +62,7 @@ cp -u "$work/kernel/boot/vmlinuz-$version" "$work/vmlinuz"
 
 # --- the two programs ---
 for program in init share; do
-	[ "$work/$program" -nt "$here/$program.c" ] && continue
+	newer "$work/$program" "$here/$program.c" && continue
 	link=
 	[ "$program" = init ] && link=-static
 	# shellcheck disable=SC2086
@@ -66,8 +71,8 @@ for program in init share; do
 done
 
 # --- the initramfs: init, the modules and the order in which to load them ---
-if [ ! "$work/initramfs" -nt "$work/init" ] || [ ! "$work/initramfs" -nt "$work/kernel/ready" ] ||
-	[ ! "$work/initramfs" -nt "$here/prepare.sh" ]; then
+if ! newer "$work/initramfs" "$work/init" || ! newer "$work/initramfs" "$work/kernel/ready" ||
+	! newer "$work/initramfs" "$here/prepare.sh"; then
 	rm -rf "$work/tree"
 	mkdir -p "$work/tree/modules" "$work/tree/dev"
 	cp "$work/init" "$work/tree/init"

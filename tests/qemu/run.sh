@@ -41,8 +41,9 @@ fi
 work=$(cd "$work" && pwd)
 
 variables=$(mktemp "${TMPDIR:-/tmp}/execpy-qemu.XXXXXX")
-run= guest= share= copy=
+run='' guest='' share='' copy=''
 
+# shellcheck disable=SC2317 # called by the trap
 # Ends what was started here, by its id, and nothing else.
 clean_up() {
 	trap - EXIT INT TERM HUP
@@ -96,7 +97,9 @@ nice timeout -k 5 $((timeout + 120)) "$work/share" "$run/share" "$virtiofsd" \
 share=$!
 waited=0
 while [ ! -S "$run/share" ]; do
-	[ $waited -lt 100 ] && kill -0 $share 2>/dev/null || die "the share did not start: $(cat "$run/share.log")"
+	if [ $waited -ge 100 ] || ! kill -0 $share 2>/dev/null; then
+		die "the share did not start: $(cat "$run/share.log")"
+	fi
 	sleep 0.1
 	waited=$((waited + 1))
 done
@@ -122,10 +125,10 @@ guest=$!
 
 ended=0
 wait $guest || ended=$?
-guest=
+guest=''
 exec 8>&-
 wait $copy || true
-copy=
+copy=''
 
 # --- the status: only with the token ---
 status=$(sed -n "s/^$token \([0-9][0-9]*\)$/\1/p" "$run/status" 2>/dev/null || true)
