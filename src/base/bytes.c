@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bytes: see bytes.h. */
-#define _GNU_SOURCE
 #include "base/bytes.h"
 
 #include <errno.h>

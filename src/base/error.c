@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* error: see error.h. */
-#define _GNU_SOURCE
 #include "base/error.h"
 
 #include <errno.h>
@@ -47,7 +46,7 @@ int refuse(struct error *err, int number, const char *format, ...)
 
 int fail_wrap(struct error *err, const char *format, ...)
 {
-	char context[ERROR_TEXT_MAX], whole[2 * ERROR_TEXT_MAX];
+	char context[ERROR_TEXT_MAX], whole[2 * ERROR_TEXT_MAX + 4];
 	va_list args;
 
 	if (!err)

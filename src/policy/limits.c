@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits: see limits.h. */
-#define _GNU_SOURCE
 #include "policy/limits.h"
 
 #include "base/cleanup.h"
@@ -170,4 +169,33 @@ int limits_validate(const struct limits *limits, struct error *err)
 			return r;
 	}
 	return 0;
+}
+
+void limits_encode(const struct limits *limits, struct bytes *out, uint16_t field)
+{
+	uint8_t value[8 * ARRAY_LENGTH(limit_infos)], *at = value;
+
+	for (size_t i = 0; i < limit_count; i++) {
+		uint64_t number = limit_get(limits, &limit_infos[i]);
+
+		for (size_t shift = 0; shift < 64; shift += 8)
+			*at++ = (uint8_t)(number >> shift);
+	}
+	frame_put(out, field, value, sizeof value);
+}
+
+int limits_decode(struct span value, struct limits *ret_limits, struct error *err)
+{
+	struct reader reader = reader_of(value);
+	struct limits limits;
+	int r;
+
+	for (size_t i = 0; i < limit_count; i++)
+		*limit_at(&limits, &limit_infos[i]) = reader_u64(&reader);
+	if (!reader_ok(&reader) || reader.left != 0)
+		return refuse(err, EBADMSG, "limits: not a list of %zu numbers", limit_count);
+	r = limits_validate(&limits, err);
+	if (r == 0)
+		*ret_limits = limits;
+	return r;
 }

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits: the limits of a run, and every other bound that a client or a guest
- * can reach. This header is the one place for such numbers.
+/* limits: the limits of a run (all other bounds: base/bounds.h).
  *
  * The table below drives the command line's options, the request's JSON keys,
  * validation, the result object and the documents. */
 #ifndef EXECPY_POLICY_LIMITS_H
 #define EXECPY_POLICY_LIMITS_H
 
+#include "base/bounds.h"
 #include "base/error.h"
+#include "proto/frame.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-#define KIB (UINT64_C(1) << 10)
-#define MIB (UINT64_C(1) << 20)
-#define GIB (UINT64_C(1) << 30)
 
 /* field, command-line option, unit, default, least, most.
  *
@@ -79,33 +76,9 @@ int limits_validate(const struct limits *limits, struct error *err);
 /* What a limit is in words: "5 s", "100 MiB", "64". */
 void limit_describe(const struct limit_info *info, uint64_t value, char *ret_text, size_t size);
 
-/* A request. */
-#define CODE_BYTES_MAX       (1 * MIB) /* the verifier needs 0.5 KB a byte in the worst case */
-#define ARGUMENT_COUNT_MAX   256
-#define ARGUMENT_BYTES_MAX   (64 * KIB) /* all arguments together */
-#define ENVIRONMENT_COUNT_MAX 256
-#define ENVIRONMENT_BYTES_MAX (64 * KIB)
-#define STDIN_BYTES_MAX      (256 * MIB)
-#define INPUT_FILES_MAX      1024
-#define FILE_NAME_BYTES_MAX  4096 /* PATH_MAX: a path inside the workspace */
-#define FILE_DEPTH_MAX       32
-
-/* A result. */
-#define RESPONSE_BYTES_MAX   (32 * MIB) /* values, displays, error of one run */
-#define DISPLAY_COUNT_MAX    256
-#define TRACEBACK_FRAMES_MAX 64
-#define REPR_CHARACTERS_MAX  (64 * KIB) /* text/plain of a value; longer is shortened */
-#define COLLECT_ENTRIES_MAX  10000 /* directory entries looked at */
-#define COLLECT_FILES_MAX    1000  /* files listed */
-#define COLLECT_TIME_MS      2000
-#define COLLECT_FILE_BYTES_MAX (1 * GIB)
-
-/* A run's life, in milliseconds. */
-#define TEMPLATE_START_MS    60000 /* imports included */
-#define CELL_START_MS        10000
-#define DRAIN_MS             100 /* children of a main process that ended */
-#define FRAMES_WAIT_MS       50  /* for the frames at a time limit */
-#define USAGE_POLL_MS        5   /* the finest step of CPU accounting */
-#define USAGE_POLL_SLOW_MS   50  /* how late an OOM kill of a child may be seen */
+/* As one field of a frame: the table's order, eight bytes each. Decoding
+ * validates; -EBADMSG or -ERANGE. */
+void limits_encode(const struct limits *limits, struct bytes *out, uint16_t field);
+int limits_decode(struct span value, struct limits *ret_limits, struct error *err);
 
 #endif

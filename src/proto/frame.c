@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frame: see frame.h. */
-#define _GNU_SOURCE
 #include "proto/frame.h"
 
 #include "base/cleanup.h"

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main: picks the command. */
+#include "cli/cli.h"
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+} commands[] = {
+	{"run", command_run, "run Python code in a sandbox"},
+};
+
+static void complain(const char *format, va_list args)
+{
+	char line[640];
+
+	vsnprintf(line, sizeof line, format, args);
+	fprintf(stderr, "execpy: %s\n", line);
+}
+
+int usage_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	complain(format, args);
+	va_end(args);
+	return EXIT_USAGE;
+}
+
+int own_error(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	complain(format, args);
+	va_end(args);
+	return EXIT_OURS;
+}
+
+int read_whole(const char *path, size_t limit, struct bytes *out, struct execpy_error *err)
+{
+	bool standard = strcmp(path, "-") == 0;
+	autofd opened = standard ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	int fd = standard ? STDIN_FILENO : opened;
+
+	if (fd < 0)
+		return fail((struct error *)err, errno, "%s", path);
+	for (;;) {
+		uint8_t *room = bytes_reserve(out, 64 * 1024);
+		ssize_t r = room ? read(fd, room, 64 * 1024) : -1;
+
+		if (!room)
+			return fail((struct error *)err, -out->failed, "%s", path);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return fail((struct error *)err, errno, "%s", path);
+		if (r == 0)
+			return 0;
+		out->length += (size_t)r;
+		if (out->length > limit)
+			return refuse((struct error *)err, E2BIG, "%s: larger than %zu bytes", path,
+				      limit);
+	}
+}
+
+int write_whole(int fd, const void *data, size_t length)
+{
+	const char *at = data;
+
+	while (length > 0) {
+		ssize_t r = write(fd, at, length);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		at += r;
+		length -= (size_t)r;
+	}
+	return 0;
+}
+
+static void help(FILE *to)
+{
+	fprintf(to, "execpy %s: runs Python that a stranger wrote, and gives back everything that "
+		    "happened\n\n",
+		execpy_version());
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+		fprintf(to, "  execpy %-8s %s\n", commands[i].name, commands[i].summary);
+	fprintf(to, "\n`execpy COMMAND --help` tells more.\n");
+}
+
+/* A closed 0, 1 or 2 would be handed to the next file that is opened. */
+static void fill_standard_streams(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			_exit(EXIT_OURS);
+}
+
+int main(int argc, char **argv)
+{
+	fill_standard_streams();
+	if (argc < 2) {
+		help(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		help(stdout);
+		return 0;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("execpy %s\n", execpy_version());
+		return 0;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	return usage_error("\"%.60s\" is not a command; `execpy --help` lists them", argv[1]);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine: one warden, its socket, and the runs that it serves. */
+#include "engine/engine.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define START_TIMEOUT_MS 60000
+#define CLOSE_TIMEOUT_MS 5000
+
+int64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+const char *execpy_version(void)
+{
+	return EXECPY_VERSION;
+}
+
+int engine_say(struct execpy_engine *engine, const struct bytes *frame, const int *fds,
+	       size_t count, struct error *err)
+{
+	int r = frame_send(engine->socket, frame, fds, count);
+
+	return r < 0 ? fail(err, -r, "engine: tell the warden") : 0;
+}
+
+static void died(struct execpy_engine *engine, const char *why)
+{
+	struct run *run, *next;
+
+	if (engine->dead)
+		return;
+	engine->dead = true;
+	snprintf(engine->why, sizeof engine->why, "%s", why);
+	event_del(engine->socket_event);
+	for (run = TAILQ_FIRST(&engine->runs); run; run = next) {
+		next = TAILQ_NEXT(run, entry);
+		run_engine_died(run);
+	}
+}
+
+static void take_text(const struct frame *frame, enum field_name name, char *text, size_t size)
+{
+	struct reader fields = frame_fields(frame);
+	struct field field;
+
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == (uint16_t)name)
+			snprintf(text, size, "%.*s", (int)field.value.length,
+				 (const char *)field.value.data);
+}
+
+static void on_message(evutil_socket_t socket, short what, void *argument)
+{
+	struct execpy_engine *engine = argument;
+	char text[ERROR_TEXT_MAX] = "the warden failed";
+	int fds[FRAME_FDS_MAX];
+	struct frame frame;
+	size_t count = 0;
+	struct run *run;
+	int r = frame_receive(socket, &engine->buffer, &frame, fds, &count);
+
+	if (r == -EAGAIN)
+		return;
+	if (r <= 0) {
+		died(engine, r == 0 ? "the warden ended" : "the warden sent what is no message");
+		return;
+	}
+	if (frame.type == MESSAGE_READY) {
+		take_text(&frame, FIELD_CGROUP, engine->cgroup_mode, sizeof engine->cgroup_mode);
+		take_text(&frame, FIELD_NOTE, engine->cgroup_why, sizeof engine->cgroup_why);
+		engine->ready = true;
+	} else if (frame.type == MESSAGE_FAILED && frame.id == 0) {
+		take_text(&frame, FIELD_TEXT, text, sizeof text);
+		died(engine, text);
+	} else {
+		TAILQ_FOREACH(run, &engine->runs, entry)
+			if (run->id == frame.id)
+				break;
+		if (run)
+			run_message(run, &frame, fds, count);
+	}
+	for (size_t i = 0; i < count; i++)
+		close_fd(&fds[i]);
+}
+
+static void on_cancel(evutil_socket_t fd, short what, void *argument)
+{
+	struct execpy_engine *engine = argument;
+	uint64_t count;
+	struct run *run;
+
+	if (read(fd, &count, sizeof count) != sizeof count)
+		return;
+	TAILQ_FOREACH(run, &engine->runs, entry)
+		run_cancel(run);
+}
+
+void execpy_cancel(struct execpy_engine *engine)
+{
+	const uint64_t one = 1;
+	ssize_t r = write(engine->cancel_fd, &one, sizeof one);
+
+	(void)r; /* full means that it was asked already */
+}
+
+static int start(struct execpy_engine *engine, const struct execpy_options *options,
+		 struct error *err)
+{
+	struct event_config *config = event_config_new();
+	int r;
+
+	engine->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (engine->cancel_fd < 0)
+		return fail(err, errno, "engine: eventfd");
+	if (config) {
+		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV | EVENT_BASE_FLAG_NOLOCK |
+						      EVENT_BASE_FLAG_PRECISE_TIMER);
+		engine->base = event_base_new_with_config(config);
+		event_config_free(config);
+	}
+	if (!engine->base)
+		return refuse(err, ENOMEM, "engine: no event loop");
+	r = spawn_warden(engine, options, err);
+	if (r < 0)
+		return r;
+	evutil_make_socket_nonblocking(engine->socket);
+	engine->socket_event =
+		event_new(engine->base, engine->socket, EV_READ | EV_PERSIST, on_message, engine);
+	engine->cancel_event =
+		event_new(engine->base, engine->cancel_fd, EV_READ | EV_PERSIST, on_cancel, engine);
+	if (!engine->socket_event || !engine->cancel_event ||
+	    event_add(engine->socket_event, NULL) < 0 || event_add(engine->cancel_event, NULL) < 0)
+		return refuse(err, ENOMEM, "engine: no event");
+	return 0;
+}
+
+int execpy_open(const struct execpy_options *options, struct execpy_engine **ret_engine,
+		struct execpy_error *error)
+{
+	struct error *err = (struct error *)error;
+	struct execpy_engine *engine = calloc(1, sizeof *engine);
+	int r;
+
+	if (!engine)
+		return fail(err, ENOMEM, "engine");
+	engine->socket = engine->cancel_fd = -1;
+	TAILQ_INIT(&engine->runs);
+	r = start(engine, options, err);
+	if (r < 0) {
+		execpy_close(engine);
+		return r;
+	}
+	*ret_engine = engine;
+	return 0;
+}
+
+/* The warden ends on the end of its socket; the janitor holds the other end
+ * until the cgroups are gone, so the end of file means that all is clean. */
+static void wait_until_clean(struct execpy_engine *engine)
+{
+	int64_t deadline = now_us() + CLOSE_TIMEOUT_MS * 1000;
+	struct pollfd polled = {.fd = engine->socket, .events = POLLIN};
+
+	shutdown(engine->socket, SHUT_WR);
+	while (now_us() < deadline) {
+		int fds[FRAME_FDS_MAX];
+		struct frame frame;
+		size_t count = 0;
+		int r;
+
+		if (poll(&polled, 1, (int)((deadline - now_us()) / 1000) + 1) < 0 && errno != EINTR)
+			break;
+		r = frame_receive(engine->socket, &engine->buffer, &frame, fds, &count);
+		for (size_t i = 0; i < count; i++)
+			close_fd(&fds[i]);
+		if (r == 0 || (r < 0 && r != -EAGAIN && r != -EBADMSG))
+			break;
+	}
+}
+
+void execpy_close(struct execpy_engine *engine)
+{
+	if (!engine)
+		return;
+	while (!TAILQ_EMPTY(&engine->runs))
+		run_free(TAILQ_FIRST(&engine->runs));
+	if (engine->socket >= 0) {
+		wait_until_clean(engine);
+		close(engine->socket);
+	}
+	if (engine->warden > 0)
+		while (waitpid(engine->warden, NULL, 0) < 0 && errno == EINTR)
+			;
+	if (engine->socket_event)
+		event_free(engine->socket_event);
+	if (engine->cancel_event)
+		event_free(engine->cancel_event);
+	if (engine->base)
+		event_base_free(engine->base);
+	close_fd(&engine->cancel_fd);
+	bytes_free(&engine->buffer);
+	free(engine);
+}
+
+const char *execpy_cgroup_mode(const struct execpy_engine *engine, const char **ret_why)
+{
+	/* Known once the warden has said READY. */
+	while (!engine->ready && !engine->dead)
+		event_base_loop(engine->base, EVLOOP_ONCE);
+	if (ret_why)
+		*ret_why = engine->cgroup_why[0] ? engine->cgroup_why : NULL;
+	return engine->cgroup_mode;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine: what the files of libexecpy share. */
+#ifndef EXECPY_ENGINE_ENGINE_H
+#define EXECPY_ENGINE_ENGINE_H
+
+#include "base/bounds.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "engine/execpy.h"
+#include "policy/limits.h"
+#include "proto/frame.h"
+#include "proto/mailbox.h"
+#include "proto/messages.h"
+
+#include <event2/event.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+_Static_assert(sizeof(struct execpy_error) == sizeof(struct error) &&
+		       offsetof(struct execpy_error, text) == offsetof(struct error, text),
+	       "the public error object is the internal one");
+
+/* Why the engine asked the warden to kill: FIELD_REASON of MESSAGE_KILL. */
+enum kill_reason { KILL_CANCELLED = 1, KILL_OUTPUT };
+
+struct execpy_engine {
+	struct event_base *base;
+	pid_t warden;
+	int socket;
+	struct event *socket_event, *cancel_event;
+	int cancel_fd; /* eventfd, written by execpy_cancel() */
+	struct bytes buffer;
+	bool ready, dead;
+	char why[ERROR_TEXT_MAX]; /* it is dead */
+	char cgroup_mode[8], cgroup_why[200];
+	uint64_t next_run;
+	TAILQ_HEAD(, run) runs;
+};
+
+/* What was captured of one stream. Over a limit with truncation the head and
+ * the tail are kept. */
+struct capture {
+	struct bytes head, tail; /* tail: a ring once it is full */
+	size_t tail_at;
+	uint64_t total, dropped;
+};
+
+struct collected_file {
+	char *path; /* as shown: control characters escaped */
+	const char *media_type;
+	uint64_t size;
+	char sha256[65];
+	char *refused;
+	struct bytes content; /* when asked for */
+};
+
+struct execpy_result {
+	char id[40];
+	enum execpy_status status;
+	int exit_code, signal; /* -1, 0: none */
+	struct capture output[2];
+	struct bytes response, frames; /* the cell's own words */
+	struct span value;             /* bodies of frames in `response`; empty: none */
+	struct span error;
+	struct span *displays;
+	size_t display_count;
+	struct collected_file *files;
+	size_t file_count;
+	char *files_cut;
+	char internal[ERROR_TEXT_MAX];
+	char reason[ERROR_TEXT_MAX];
+	struct limits limits;
+	char *policy, *template;
+	struct bytes code; /* for the source of frames at a limit */
+	bool warm;
+	uint64_t wall_us, cpu_us, memory_peak_bytes, processes_peak;
+	uint64_t wait_us, verify_us, total_us;
+	struct bytes json;
+	bool json_made;
+};
+
+enum run_state { RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_COLLECTING, RUN_DONE };
+
+struct run {
+	struct execpy_engine *engine;
+	TAILQ_ENTRY(run) entry;
+	uint64_t id;
+	enum run_state state;
+	const struct execpy_request *request;
+	struct execpy_callbacks callbacks;
+	struct execpy_result *result;
+	int mailbox, streams[3];
+	struct event *stream_events[3], *source_event;
+	struct bytes stdin_pending;
+	size_t stdin_at;
+	bool stdin_ended, kill_sent, ended, cancelled;
+	enum ending ending;
+	uint64_t reason;
+	int status;
+	bool has_status, disk_full, retried, failed_module;
+	int64_t began_us;
+	struct input *inputs;
+	size_t input_count;
+};
+
+/* A file that was put in, to tell later whether it changed. */
+struct input {
+	char *name;
+	char sha256[65];
+};
+
+int64_t now_us(void);
+
+/* spawn.c */
+int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
+		 struct error *err);
+
+/* run.c */
+int run_begin(struct run *run, struct error *err);
+void run_message(struct run *run, const struct frame *frame, int *fds, size_t count);
+void run_engine_died(struct run *run);
+void run_cancel(struct run *run);
+void run_free(struct run *run);
+int engine_say(struct execpy_engine *engine, const struct bytes *frame, const int *fds,
+	       size_t count, struct error *err);
+
+/* capture.c */
+/* Keeps what the limit allows; returns how many of the bytes are within it. */
+size_t capture_add(struct capture streams[2], int which, const void *data, size_t length,
+		   uint64_t limit, bool truncate);
+/* The text to show: head, a line on what is missing, tail. */
+void capture_text(const struct capture *capture, struct bytes *out);
+void capture_free(struct capture *capture);
+
+/* imports.c */
+/* The modules that a template should load for this code, most general first;
+ * calls add() for each. A guess from the text: what it misses is imported in
+ * the cell as usual. */
+void imports_scan(struct span code, void (*add)(void *user, const char *module), void *user);
+
+/* files.c */
+int files_hash(int fd, char ret_hex[65], struct error *err);
+void files_hash_bytes(struct span data, char ret_hex[65]);
+void files_add(struct run *run, const struct frame *frame, int fd);
+const char *files_media_type(const char *path);
+
+/* result.c */
+void result_finish(struct run *run);
+void result_index(struct execpy_result *result);
+
+#endif

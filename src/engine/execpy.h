@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* execpy.h: runs Python that a stranger wrote, and gives back everything that
+ * happened. The public interface of libexecpy.
+ *
+ * One engine owns one warden process and serves any number of runs; it is not
+ * thread-safe: use one engine a thread, or lock. Nothing here prints, and no
+ * function ends the process. Strings are UTF-8 unless said otherwise. */
+#ifndef EXECPY_H
+#define EXECPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EXECPY_API __attribute__((visibility("default")))
+
+/* What failed, on what, and why, in one line; number is a positive errno. */
+struct execpy_error {
+	int number;
+	char text[320];
+};
+
+struct execpy_engine;
+struct execpy_result;
+
+struct execpy_options {
+	/* Where execpy-warden and execpy-guest are. NULL: beside the running
+	 * program in a build tree, else where they were installed. */
+	const char *program_directory;
+	/* Kept for the engine's life: how long to wait for its own parts. */
+	unsigned start_timeout_ms; /* 0: 60,000 */
+};
+
+/* Starts an engine and its warden. Returns 0, or a negative errno with `error`
+ * filled. The engine is the caller's, to be closed. */
+EXECPY_API int execpy_open(const struct execpy_options *options, struct execpy_engine **ret_engine,
+			   struct execpy_error *error);
+/* Ends all runs and the warden, and waits until nothing of them is left:
+ * no process, no cgroup. NULL-safe. */
+EXECPY_API void execpy_close(struct execpy_engine *engine);
+/* How limits are enforced on this host: "v2", "v1" or "none"; and why not
+ * better, or NULL. Owned by the engine. */
+EXECPY_API const char *execpy_cgroup_mode(const struct execpy_engine *engine,
+					  const char **ret_why);
+
+/* The limits of one run. 0 in a field means its default (docs/limits.md). */
+struct execpy_limits {
+	uint64_t time_ms;      /* wall clock, CLOCK_MONOTONIC */
+	uint64_t cpu_ms;       /* user and system time of all its processes */
+	uint64_t memory_bytes; /* its own; the template's shared pages are free */
+	uint64_t processes;    /* and threads, together, at one moment */
+	uint64_t output_bytes; /* stdout and stderr together; UINT64_MAX: no bytes */
+	uint64_t disk_bytes;   /* /workspace, /tmp and /dev/shm together */
+};
+
+struct execpy_file {
+	const char *name; /* in the workspace: relative, no "..", '/' between */
+	int fd;           /* a regular file, read from its start; stays the caller's */
+	bool executable;
+};
+
+struct execpy_request {
+	const char *code; /* exactly these bytes are run; UTF-8 */
+	size_t code_length;
+	const char *const *arguments; /* sys.argv[1:]; NULL-terminated, or NULL */
+	const char *const *environment; /* NAME=VALUE; NULL-terminated, or NULL */
+	int stdin_fd; /* read to its end and passed on; -1: empty. Stays the caller's */
+	const struct execpy_file *files;
+	size_t file_count;
+	struct execpy_limits limits;
+	const char *policy;   /* NULL: the default */
+	const char *template; /* NULL or "auto": by the code's imports; "bare"; a name */
+	bool truncate_output; /* keep head and tail instead of ending the run */
+	bool return_files;    /* contents in the result */
+	int out_directory;    /* -1, or where created files are written, beneath it */
+};
+
+enum execpy_stream { EXECPY_STDOUT = 1, EXECPY_STDERR = 2 };
+
+struct execpy_callbacks {
+	/* Output as it comes, also what truncation later drops. The bytes are the
+	 * guest's own: anything at all. */
+	void (*output)(void *user, enum execpy_stream stream, const void *data, size_t length);
+	void *user;
+};
+
+/* Runs one piece of code to its end. Returns 0 with a result, whatever became
+ * of the code; a failure of ours is a result with status internal_error. A
+ * negative errno only for a request that is wrong in itself. May take as long
+ * as limits.time_ms and the start of a template. */
+EXECPY_API int execpy_run(struct execpy_engine *engine, const struct execpy_request *request,
+			  const struct execpy_callbacks *callbacks,
+			  struct execpy_result **ret_result, struct execpy_error *error);
+/* Ends the run that execpy_run() is in; may be called from a signal handler. */
+EXECPY_API void execpy_cancel(struct execpy_engine *engine);
+
+enum execpy_status {
+	EXECPY_OK,
+	EXECPY_ERROR,
+	EXECPY_BLOCKED,
+	EXECPY_ANOMALY,
+	EXECPY_TIMEOUT,
+	EXECPY_CPU_LIMIT,
+	EXECPY_MEMORY_LIMIT,
+	EXECPY_OUTPUT_LIMIT,
+	EXECPY_DISK_LIMIT,
+	EXECPY_CRASHED,
+	EXECPY_CANCELLED,
+	EXECPY_INTERNAL_ERROR,
+};
+
+EXECPY_API enum execpy_status execpy_result_status(const struct execpy_result *result);
+EXECPY_API const char *execpy_status_name(enum execpy_status status); /* "memory_limit" */
+/* The code's exit status, or -1; the signal that ended it, or 0. */
+EXECPY_API int execpy_result_exit_code(const struct execpy_result *result);
+EXECPY_API int execpy_result_signal(const struct execpy_result *result);
+/* For a person: one line on why it did not end well, or NULL. */
+EXECPY_API const char *execpy_result_reason(const struct execpy_result *result);
+/* The result object (docs/result.schema.json) as UTF-8 JSON, one line. Owned by
+ * the result. NULL when memory is out. */
+EXECPY_API const char *execpy_result_json(struct execpy_result *result, size_t *ret_length);
+EXECPY_API void execpy_result_free(struct execpy_result *result); /* NULL-safe */
+
+EXECPY_API const char *execpy_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* files: what comes back from a workspace, by descriptor.
+ *
+ * The warden passes each regular file as an open descriptor; here it is read
+ * within its announced size, hashed, compared with what was put in under that
+ * name (by content: times can be set by the code), and written out where the
+ * client wants it, beneath a directory descriptor, never over anything. */
+#include "engine/engine.h"
+
+#include "base/cleanup.h"
+#include "engine/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+	const char *suffix, *type;
+} media_types[] = {
+	{".csv", "text/csv"},          {".txt", "text/plain"},       {".md", "text/markdown"},
+	{".html", "text/html"},        {".json", "application/json"}, {".py", "text/x-python"},
+	{".png", "image/png"},         {".jpg", "image/jpeg"},       {".jpeg", "image/jpeg"},
+	{".gif", "image/gif"},         {".svg", "image/svg+xml"},    {".pdf", "application/pdf"},
+	{".xml", "application/xml"},   {".zip", "application/zip"},  {".gz", "application/gzip"},
+	{".tsv", "text/tab-separated-values"},
+	{".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+	{".sqlite", "application/vnd.sqlite3"},
+	{".db", "application/vnd.sqlite3"},
+	{".parquet", "application/vnd.apache.parquet"},
+};
+
+const char *files_media_type(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot && i < ARRAY_LENGTH(media_types); i++)
+		if (strcasecmp(dot, media_types[i].suffix) == 0)
+			return media_types[i].type;
+	return "application/octet-stream";
+}
+
+static void to_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[65])
+{
+	for (size_t i = 0; i < SHA256_DIGEST_SIZE; i++)
+		snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* Reads at most `size` bytes with pread; each piece goes to the hash, to `to`
+ * (or -1) and to `content` (or NULL). */
+static int read_through(int fd, uint64_t size, char hex[65], int to, struct bytes *content,
+			struct error *err)
+{
+	static uint8_t piece[64 * 1024];
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct sha256_ctx sha;
+	uint64_t done = 0;
+
+	sha256_init(&sha);
+	while (done < size) {
+		size_t wanted = size - done < sizeof piece ? (size_t)(size - done) : sizeof piece;
+		ssize_t r = pread(fd, piece, wanted, (off_t)done);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return fail(err, errno, "read");
+		if (r == 0)
+			break;
+		sha256_update(&sha, (size_t)r, piece);
+		for (ssize_t written = 0; to >= 0 && written < r;) {
+			ssize_t w = write(to, piece + written, (size_t)(r - written));
+
+			if (w < 0 && errno == EINTR)
+				continue;
+			if (w < 0)
+				return fail(err, errno, "write");
+			written += w;
+		}
+		if (content && bytes_append(content, piece, (size_t)r) < 0)
+			return fail(err, -content->failed, "keep");
+		done += (uint64_t)r;
+	}
+	sha256_digest(&sha, sizeof digest, digest);
+	to_hex(digest, hex);
+	return 0;
+}
+
+int files_hash(int fd, char ret_hex[65], struct error *err)
+{
+	struct stat info;
+
+	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+		return refuse(err, EINVAL, "not a regular file");
+	return read_through(fd, (uint64_t)info.st_size, ret_hex, -1, NULL, err);
+}
+
+void files_hash_bytes(struct span data, char ret_hex[65])
+{
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct sha256_ctx sha;
+
+	sha256_init(&sha);
+	sha256_update(&sha, data.length, data.data);
+	sha256_digest(&sha, sizeof digest, digest);
+	to_hex(digest, ret_hex);
+}
+
+/* Opens a new file beneath a directory: no link is followed, nothing is
+ * overwritten, directories on the way are made. */
+static int create_beneath(int directory, const char *path, struct error *err)
+{
+	char copy[FILE_NAME_BYTES_MAX + 1], *at = copy, *slash;
+	autofd here = fcntl(directory, F_DUPFD_CLOEXEC, 3);
+	int fd;
+
+	if (here < 0)
+		return fail(err, errno, "open the output directory");
+	snprintf(copy, sizeof copy, "%s", path);
+	while ((slash = strchr(at, '/'))) {
+		int next;
+
+		*slash = '\0';
+		if (mkdirat(here, at, 0777) < 0 && errno != EEXIST)
+			return fail(err, errno, "make directory %s", at);
+		next = openat(here, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (next < 0)
+			return fail(err, errno, "enter directory %s", at);
+		close(here);
+		here = next;
+		at = slash + 1;
+	}
+	fd = openat(here, at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	return fd < 0 ? fail(err, errno, "create") : fd;
+}
+
+/* Printable: control characters and bytes that are not UTF-8 become \xNN. */
+static char *printable(struct span name)
+{
+	struct bytes out = {0};
+
+	while (name.length > 0) {
+		size_t length = utf8_sequence(name);
+		uint8_t c = name.data[0];
+
+		if (length == 0 || c < ' ' || c == 0x7f) {
+			bytes_append_format(&out, "\\x%02x", c);
+			length = 1;
+		} else {
+			bytes_append(&out, name.data, length);
+		}
+		name.data += length;
+		name.length -= length;
+	}
+	bytes_append(&out, "", 1);
+	return (char *)out.data;
+}
+
+static bool unchanged(const struct run *run, const char *name, const char *sha256)
+{
+	for (size_t i = 0; i < run->input_count; i++)
+		if (strcmp(run->inputs[i].name, name) == 0)
+			return strcmp(run->inputs[i].sha256, sha256) == 0;
+	return false;
+}
+
+static void keep(struct execpy_result *result, struct collected_file *file)
+{
+	struct collected_file *grown =
+		realloc(result->files, (result->file_count + 1) * sizeof *grown);
+
+	if (!grown)
+		return;
+	result->files = grown;
+	result->files[result->file_count++] = *file;
+}
+
+void files_add(struct run *run, const struct frame *frame, int fd)
+{
+	const struct execpy_request *request = run->request;
+	struct reader fields = frame_fields(frame);
+	struct collected_file file = {.path = NULL};
+	autofree char *name = NULL;
+	autofd out = -1;
+	struct error err = {0};
+	struct field field;
+	int r = 0;
+
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name == FIELD_NAME) {
+			name = name ? name : span_to_string(field.value);
+			file.path = file.path ? file.path : printable(field.value);
+		} else if (field.name == FIELD_SIZE) {
+			field_number(&field, &file.size);
+		} else if (field.name == FIELD_REASON && !file.refused) {
+			file.refused = span_to_string(field.value);
+		}
+	}
+	if (!name || !file.path)
+		return;
+	if (!file.refused && fd >= 0) {
+		/* Hash first: an input that did not change is not written out. */
+		r = read_through(fd, file.size, file.sha256, -1, NULL, &err);
+		if (r == 0 && unchanged(run, name, file.sha256)) {
+			free(file.path);
+			return;
+		}
+		if (r == 0 && request->out_directory >= 0) {
+			out = create_beneath(request->out_directory, name, &err);
+			r = out < 0 ? out : 0;
+		}
+		if (r == 0 && (out >= 0 || request->return_files)) {
+			file.content.ceiling = RESPONSE_BYTES_MAX;
+			r = read_through(fd, file.size, file.sha256, out,
+					 request->return_files ? &file.content : NULL, &err);
+		}
+		if (r < 0) {
+			bytes_free(&file.content);
+			file.refused = strdup(err.text);
+		}
+	}
+	file.media_type = files_media_type(name);
+	keep(run->result, &file);
+}

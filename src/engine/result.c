@@ -1,0 +1,694 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* result: what became of a run, decided and written down.
+ *
+ * Theory of operation. Two sources meet here. The warden's MESSAGE_ENDED says
+ * how the run ended, by the kernel's evidence; it alone decides the status.
+ * The mailbox holds the cell's own words: value, displays, error, and the
+ * frames at a limit. They are copied, then read with the bounded reader, and
+ * what is malformed is left out. */
+#include "engine/engine.h"
+
+#include "base/cleanup.h"
+#include "engine/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static const char *const status_names[] = {
+	[EXECPY_OK] = "ok",
+	[EXECPY_ERROR] = "error",
+	[EXECPY_BLOCKED] = "blocked",
+	[EXECPY_ANOMALY] = "anomaly",
+	[EXECPY_TIMEOUT] = "timeout",
+	[EXECPY_CPU_LIMIT] = "cpu_limit",
+	[EXECPY_MEMORY_LIMIT] = "memory_limit",
+	[EXECPY_OUTPUT_LIMIT] = "output_limit",
+	[EXECPY_DISK_LIMIT] = "disk_limit",
+	[EXECPY_CRASHED] = "crashed",
+	[EXECPY_CANCELLED] = "cancelled",
+	[EXECPY_INTERNAL_ERROR] = "internal_error",
+};
+
+const char *execpy_status_name(enum execpy_status status)
+{
+	return (size_t)status < ARRAY_LENGTH(status_names) ? status_names[status] : "unknown";
+}
+
+enum execpy_status execpy_result_status(const struct execpy_result *result)
+{
+	return result->status;
+}
+
+int execpy_result_exit_code(const struct execpy_result *result)
+{
+	return result->exit_code;
+}
+
+int execpy_result_signal(const struct execpy_result *result)
+{
+	return result->signal;
+}
+
+const char *execpy_result_reason(const struct execpy_result *result)
+{
+	return result->reason[0] ? result->reason : NULL;
+}
+
+static bool find_field(struct span body, enum field_name name, struct field *ret_field)
+{
+	struct reader fields = reader_of(body);
+
+	while (frame_next_field(&fields, ret_field) == 1)
+		if (ret_field->name == (uint16_t)name)
+			return true;
+	return false;
+}
+
+static uint64_t number_field(struct span body, enum field_name name)
+{
+	struct field field;
+	uint64_t number = 0;
+
+	if (find_field(body, name, &field))
+		field_number(&field, &number);
+	return number;
+}
+
+/* Finds the parts of the response; the last value and error count. */
+void result_index(struct execpy_result *result)
+{
+	struct reader reader = reader_of(bytes_span(&result->response));
+	struct frame frame;
+
+	while (frame_next(&reader, RESPONSE_BYTES_MAX, &frame) == 1) {
+		struct span *grown;
+
+		switch (frame.type) {
+		case MESSAGE_VALUE:
+			result->value = frame.body;
+			break;
+		case MESSAGE_ERROR:
+			result->error = frame.body;
+			break;
+		case MESSAGE_DISPLAY:
+			if (result->display_count >= DISPLAY_COUNT_MAX)
+				break;
+			grown = realloc(result->displays,
+					(result->display_count + 1) * sizeof *grown);
+			if (!grown)
+				break;
+			result->displays = grown;
+			result->displays[result->display_count++] = frame.body;
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+/* An uncaught ENOSPC, EDQUOT or EFBIG of the code's own word, with a disk that
+ * the kernel says is full. */
+static bool disk_ended_it(const struct run *run)
+{
+	uint64_t number = number_field(run->result->error, FIELD_ERRNO);
+
+	return run->disk_full && (number == ENOSPC || number == EDQUOT || number == EFBIG);
+}
+
+static enum execpy_status status_of_exit(struct run *run)
+{
+	struct execpy_result *result = run->result;
+
+	if (!run->has_status)
+		return EXECPY_INTERNAL_ERROR;
+	if (WIFSIGNALED(run->status)) {
+		result->signal = WTERMSIG(run->status);
+		return EXECPY_CRASHED;
+	}
+	result->exit_code = WEXITSTATUS(run->status);
+	if (result->exit_code == 0)
+		return EXECPY_OK;
+	return disk_ended_it(run) ? EXECPY_DISK_LIMIT : EXECPY_ERROR;
+}
+
+static enum execpy_status decide(struct run *run)
+{
+	struct execpy_result *result = run->result;
+	enum execpy_status status;
+
+	switch (run->ending) {
+	case ENDING_EXITED:
+		status = status_of_exit(run);
+		break;
+	case ENDING_TIME:
+		status = EXECPY_TIMEOUT;
+		break;
+	case ENDING_CPU:
+		status = EXECPY_CPU_LIMIT;
+		break;
+	case ENDING_MEMORY:
+		status = EXECPY_MEMORY_LIMIT;
+		break;
+	case ENDING_KILLED:
+		status = run->reason == KILL_OUTPUT ? EXECPY_OUTPUT_LIMIT : EXECPY_CANCELLED;
+		break;
+	case ENDING_FAILED:
+	default:
+		if (!result->internal[0])
+			snprintf(result->internal, sizeof result->internal, "no ending was told");
+		return run->cancelled ? EXECPY_CANCELLED : EXECPY_INTERNAL_ERROR;
+	}
+	/* Ending by itself does not undo that there was too much output. */
+	if (run->ending == ENDING_EXITED && !run->request->truncate_output &&
+	    result->output[0].dropped + result->output[1].dropped > 0)
+		status = EXECPY_OUTPUT_LIMIT;
+	if (status == EXECPY_OUTPUT_LIMIT || run->ending != ENDING_EXITED) {
+		result->exit_code = -1;
+		result->signal = SIGKILL;
+	}
+	return status;
+}
+
+static void describe(const char *name, const struct limits *limits, char *text, size_t size)
+{
+	const struct limit_info *info = limit_find(name);
+
+	limit_describe(info, limit_get(limits, info), text, size);
+}
+
+/* One line for a person: what ended the run, and where. */
+static void explain(struct execpy_result *result)
+{
+	static const struct {
+		enum execpy_status status;
+		const char *limit, *words;
+	} limits[] = {
+		{EXECPY_TIMEOUT, "time_ms", "time limit"},
+		{EXECPY_CPU_LIMIT, "cpu_ms", "CPU time limit"},
+		{EXECPY_MEMORY_LIMIT, "memory_bytes", "memory limit"},
+		{EXECPY_OUTPUT_LIMIT, "output_bytes", "output limit"},
+		{EXECPY_DISK_LIMIT, "disk_bytes", "disk limit"},
+	};
+	char value[40];
+
+	for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+		if (limits[i].status != result->status)
+			continue;
+		describe(limits[i].limit, &result->limits, value, sizeof value);
+		snprintf(result->reason, sizeof result->reason, "the %s of %s was reached",
+			 limits[i].words, value);
+	}
+	if (result->status == EXECPY_CRASHED)
+		snprintf(result->reason, sizeof result->reason, "the code was ended by signal %d (%s)",
+			 result->signal, strsignal(result->signal));
+	else if (result->status == EXECPY_CANCELLED)
+		snprintf(result->reason, sizeof result->reason, "the run was cancelled");
+	else if (result->status == EXECPY_INTERNAL_ERROR)
+		snprintf(result->reason, sizeof result->reason, "%s", result->internal);
+}
+
+void result_finish(struct run *run)
+{
+	struct execpy_result *result = run->result;
+	struct error err = {0};
+
+	if (run->mailbox >= 0) {
+		result->response.ceiling = RESPONSE_BYTES_MAX;
+		mailbox_read_response(run->mailbox, &result->response, &err);
+		mailbox_read_frames(run->mailbox, &result->frames, &err);
+		result_index(result);
+	}
+	result->total_us = (uint64_t)(now_us() - run->began_us);
+	result->status = decide(run);
+	explain(result);
+}
+
+static struct span text_span(const char *text)
+{
+	return (struct span){(const uint8_t *)text, strlen(text)};
+}
+
+static bool is_text_type(struct span mime)
+{
+	struct span prefix = {mime.data, mime.length < 5 ? mime.length : 5};
+
+	return span_equals(prefix, "text/") || span_equals(mime, "image/svg+xml") ||
+	       span_equals(mime, "application/javascript");
+}
+
+/* type/subtype with the characters that such names may have. */
+static bool valid_mime(struct span mime)
+{
+	bool slash = false;
+
+	if (mime.length == 0 || mime.length > 100)
+		return false;
+	for (size_t i = 0; i < mime.length; i++) {
+		uint8_t c = mime.data[i];
+
+		if (c == '/' && !slash && i > 0 && i + 1 < mime.length)
+			slash = true;
+		else if (!((c >= 'a' && c <= 'z') ||
+			   (slash && ((c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+				      c == '.' || c == '+' || c == '-'))))
+			return false;
+	}
+	return slash;
+}
+
+/* {mime: content}: text as it is, everything else as base64. JSON of a guest's
+ * is text to us: it is not parsed here. */
+static void write_bundle(struct json *json, struct span body)
+{
+	struct reader fields = reader_of(body);
+	struct field field;
+	char name[101] = "";
+	bool any = false;
+
+	json_begin_object(json);
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name == FIELD_MIME) {
+			name[0] = '\0';
+			if (valid_mime(field.value))
+				snprintf(name, sizeof name, "%.*s", (int)field.value.length,
+					 (const char *)field.value.data);
+		} else if (field.name == FIELD_DATA && name[0]) {
+			json_key(json, name);
+			if (is_text_type(text_span(name)) || strstr(name, "json"))
+				json_text(json, field.value);
+			else
+				json_base64(json, field.value);
+			name[0] = '\0';
+			any = true;
+		}
+	}
+	if (!any) {
+		json_key(json, "text/plain");
+		json_string(json, "");
+	}
+	json_end_object(json);
+}
+
+static struct span code_line(const struct execpy_result *result, uint64_t number)
+{
+	struct span rest = bytes_span(&result->code);
+
+	for (uint64_t line = 1; rest.length > 0; line++) {
+		const uint8_t *newline = memchr(rest.data, '\n', rest.length);
+		size_t length = newline ? (size_t)(newline - rest.data) : rest.length;
+
+		if (line == number)
+			return (struct span){rest.data, length};
+		if (!newline)
+			break;
+		rest.data += length + 1;
+		rest.length -= length + 1;
+	}
+	return (struct span){NULL, 0};
+}
+
+/* Byte offset to column, as guest/failure.c does for exceptions. */
+static uint64_t column_at(struct span line, uint64_t offset)
+{
+	uint64_t column = 1;
+
+	for (size_t i = 0; i < line.length && i < offset; i++)
+		column += (line.data[i] & 0xc0) != 0x80;
+	return line.data ? column : offset + 1;
+}
+
+static void write_number_or_null(struct json *json, const char *key, uint64_t number)
+{
+	json_key(json, key);
+	if (number)
+		json_number(json, number);
+	else
+		json_null(json);
+}
+
+static void write_text_or(struct json *json, const char *key, struct span body,
+			  enum field_name name, const char *otherwise)
+{
+	struct field field;
+
+	json_key(json, key);
+	if (find_field(body, name, &field))
+		json_text(json, field.value);
+	else
+		json_string(json, otherwise);
+}
+
+/* `raw`: from the stop signal's handler, with byte offsets and no source. */
+static void write_frame(struct execpy_result *result, struct json *json, struct span body,
+			bool raw)
+{
+	struct field field;
+	struct span line = {NULL, 0}, end_line = {NULL, 0};
+	uint64_t line_number = number_field(body, FIELD_LINE);
+	uint64_t end_number = number_field(body, FIELD_END_LINE);
+	uint64_t column = number_field(body, FIELD_COLUMN);
+	uint64_t end_column = number_field(body, FIELD_END_COLUMN);
+	bool own = find_field(body, FIELD_FILE, &field) && span_equals(field.value, "main.py");
+
+	if (raw && own) {
+		line = code_line(result, line_number);
+		end_line = code_line(result, end_number);
+	}
+	if (raw && find_field(body, FIELD_COLUMN, &field))
+		column = column_at(line, column);
+	if (raw && find_field(body, FIELD_END_COLUMN, &field))
+		end_column = column_at(end_line, end_column);
+	json_begin_object(json);
+	write_text_or(json, "file", body, FIELD_FILE, "?");
+	write_number_or_null(json, "line", line_number);
+	write_number_or_null(json, "column", column);
+	write_number_or_null(json, "end_line", end_number);
+	write_number_or_null(json, "end_column", end_column);
+	write_text_or(json, "function", body, FIELD_FUNCTION, "<module>");
+	if (line.data) {
+		json_key(json, "source");
+		json_text(json, line);
+	} else {
+		write_text_or(json, "source", body, FIELD_SOURCE, NULL);
+	}
+	json_end_object(json);
+}
+
+static size_t frame_list(struct span body, struct span list[TRACEBACK_FRAMES_MAX])
+{
+	struct reader fields = reader_of(body);
+	struct field field;
+	size_t count = 0;
+
+	while (count < TRACEBACK_FRAMES_MAX + 1u && frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_FRAME && count < TRACEBACK_FRAMES_MAX)
+			list[count++] = field.value;
+	return count;
+}
+
+/* Outermost first, in both cases. The handler wrote innermost first. */
+static void write_frames(struct execpy_result *result, struct json *json, struct span body,
+			 bool raw)
+{
+	struct span list[TRACEBACK_FRAMES_MAX + 1];
+	size_t count = frame_list(body, list);
+
+	json_key(json, "frames");
+	json_begin_array(json);
+	for (size_t i = 0; i < count; i++)
+		write_frame(result, json, list[raw ? count - 1 - i : i], raw);
+	json_end_array(json);
+}
+
+static const char *limit_error_type(enum execpy_status status)
+{
+	switch (status) {
+	case EXECPY_TIMEOUT:
+		return "TimeLimitError";
+	case EXECPY_CPU_LIMIT:
+		return "CpuLimitError";
+	case EXECPY_MEMORY_LIMIT:
+		return "MemoryLimitError";
+	case EXECPY_OUTPUT_LIMIT:
+		return "OutputLimitError";
+	case EXECPY_CRASHED:
+		return "Crash";
+	case EXECPY_CANCELLED:
+		return "Cancelled";
+	case EXECPY_INTERNAL_ERROR:
+		return "InternalError";
+	default:
+		return NULL;
+	}
+}
+
+static const char *limit_hint(enum execpy_status status)
+{
+	switch (status) {
+	case EXECPY_TIMEOUT:
+		return "Make the code finish sooner, or ask for more time; the frames say where it "
+		       "stood.";
+	case EXECPY_CPU_LIMIT:
+		return "Use a cheaper algorithm or less data, or ask for more CPU time; the frames "
+		       "say where it stood.";
+	case EXECPY_MEMORY_LIMIT:
+		return "Work in pieces (chunksize, generators, smaller types), or ask for more "
+		       "memory.";
+	case EXECPY_OUTPUT_LIMIT:
+		return "Print less, write to a file, or ask for a higher output limit.";
+	case EXECPY_DISK_LIMIT:
+		return "Write less to /workspace and /tmp, or ask for a higher disk limit.";
+	case EXECPY_INTERNAL_ERROR:
+		return "This is a failure of execpy, not of the code: the run may be tried again.";
+	default:
+		return NULL;
+	}
+}
+
+/* The body of the MESSAGE_FRAMES that the handler left, if any. */
+static struct span stop_frames(const struct execpy_result *result)
+{
+	struct reader reader = reader_of(bytes_span(&result->frames));
+	struct frame frame;
+
+	if (frame_next(&reader, MAILBOX_FRAMES_BYTES, &frame) == 1 && frame.type == MESSAGE_FRAMES)
+		return frame.body;
+	return (struct span){NULL, 0};
+}
+
+static void write_error(struct execpy_result *result, struct json *json)
+{
+	const char *type = limit_error_type(result->status);
+
+	json_key(json, "error");
+	if (result->status == EXECPY_OK || (!type && result->error.length == 0)) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	if (type) {
+		json_key(json, "type");
+		json_string(json, type);
+		json_key(json, "message");
+		json_string(json, result->reason);
+		json_key(json, "traceback");
+		json_null(json);
+		write_frames(result, json, stop_frames(result), true);
+	} else {
+		write_text_or(json, "type", result->error, FIELD_TYPE, "Exception");
+		write_text_or(json, "message", result->error, FIELD_TEXT, "");
+		write_text_or(json, "traceback", result->error, FIELD_TRACEBACK, NULL);
+		write_frames(result, json, result->error, false);
+	}
+	json_key(json, "hint");
+	json_string(json, limit_hint(result->status));
+	json_end_object(json);
+}
+
+static void write_output(struct execpy_result *result, struct json *json)
+{
+	static const char *const names[] = {"stdout", "stderr"};
+	bool lossy = false;
+	uint64_t dropped = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		autobytes text = {0};
+
+		capture_text(&result->output[i], &text);
+		json_key(json, names[i]);
+		lossy |= json_text(json, bytes_span(&text));
+		dropped += result->output[i].dropped;
+	}
+	json_key(json, "output");
+	json_begin_object(json);
+	json_key(json, "stdout_bytes");
+	json_number(json, result->output[0].total);
+	json_key(json, "stderr_bytes");
+	json_number(json, result->output[1].total);
+	json_key(json, "truncated");
+	json_bool(json, dropped > 0);
+	json_key(json, "dropped_bytes");
+	json_number(json, dropped);
+	if (lossy) {
+		json_key(json, "lossy");
+		json_bool(json, true);
+	}
+	json_end_object(json);
+}
+
+static void write_files(struct execpy_result *result, struct json *json)
+{
+	json_key(json, "files");
+	json_begin_array(json);
+	for (size_t i = 0; i < result->file_count; i++) {
+		const struct collected_file *file = &result->files[i];
+
+		json_begin_object(json);
+		json_key(json, "path");
+		json_string(json, file->path);
+		if (file->refused) {
+			json_key(json, "refused");
+			json_string(json, file->refused);
+		} else {
+			json_key(json, "size");
+			json_number(json, file->size);
+			json_key(json, "media_type");
+			json_string(json, file->media_type);
+			json_key(json, "sha256");
+			json_string(json, file->sha256);
+			if (file->content.data) {
+				json_key(json, "content_base64");
+				json_base64(json, bytes_span(&file->content));
+			}
+		}
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static void write_findings(struct execpy_result *result, struct json *json)
+{
+	json_key(json, "findings");
+	json_begin_array(json);
+	if (result->files_cut) {
+		json_begin_object(json);
+		json_key(json, "rule");
+		json_string(json, "files-incomplete");
+		json_key(json, "severity");
+		json_string(json, "warn");
+		json_key(json, "message");
+		json_string(json, result->files_cut);
+		for (size_t i = 0; i < 4; i++) {
+			static const char *const keys[] = {"line", "column", "end_line",
+							   "end_column"};
+			json_key(json, keys[i]);
+			json_null(json);
+		}
+		json_key(json, "hint");
+		json_string(json, "Put the files into one archive, or leave fewer behind.");
+		json_end_object(json);
+	}
+	json_end_array(json);
+}
+
+static void write_measures(struct execpy_result *result, struct json *json)
+{
+	json_key(json, "usage");
+	json_begin_object(json);
+	json_key(json, "wall_ms");
+	json_milliseconds(json, result->wall_us);
+	json_key(json, "cpu_ms");
+	json_milliseconds(json, result->cpu_us);
+	json_key(json, "memory_peak_bytes");
+	json_number(json, result->memory_peak_bytes);
+	json_key(json, "processes_peak");
+	json_number(json, result->processes_peak);
+	json_end_object(json);
+
+	json_key(json, "timing");
+	json_begin_object(json);
+	json_key(json, "wait_ms");
+	json_milliseconds(json, result->wait_us);
+	json_key(json, "verify_ms");
+	json_milliseconds(json, result->verify_us);
+	json_key(json, "run_ms");
+	json_milliseconds(json, result->wall_us);
+	json_key(json, "total_ms");
+	json_milliseconds(json, result->total_us);
+	json_end_object(json);
+
+	json_key(json, "limits");
+	json_begin_object(json);
+	for (size_t i = 0; i < limit_count; i++) {
+		json_key(json, limit_infos[i].name);
+		json_number(json, limit_get(&result->limits, &limit_infos[i]));
+	}
+	json_end_object(json);
+}
+
+static void write_result(struct execpy_result *result, struct json *json)
+{
+	json_begin_object(json);
+	json_key(json, "id");
+	json_string(json, result->id);
+	json_key(json, "status");
+	json_string(json, execpy_status_name(result->status));
+	if (result->status == EXECPY_INTERNAL_ERROR) {
+		json_key(json, "retry");
+		json_bool(json, true);
+	}
+	json_key(json, "exit_code");
+	if (result->exit_code >= 0)
+		json_number(json, (uint64_t)result->exit_code);
+	else
+		json_null(json);
+	write_number_or_null(json, "signal", (uint64_t)result->signal);
+	write_output(result, json);
+	json_key(json, "value");
+	if (result->value.length > 0)
+		write_bundle(json, result->value);
+	else
+		json_null(json);
+	json_key(json, "displays");
+	json_begin_array(json);
+	for (size_t i = 0; i < result->display_count; i++)
+		write_bundle(json, result->displays[i]);
+	json_end_array(json);
+	write_error(result, json);
+	write_findings(result, json);
+	json_key(json, "anomaly");
+	json_null(json);
+	write_files(result, json);
+	write_measures(result, json);
+	json_key(json, "template");
+	json_string(json, result->template);
+	json_key(json, "warm");
+	json_bool(json, result->warm);
+	json_key(json, "session");
+	json_null(json);
+	json_key(json, "policy");
+	json_string(json, result->policy);
+	json_end_object(json);
+}
+
+const char *execpy_result_json(struct execpy_result *result, size_t *ret_length)
+{
+	struct json json = {.out = &result->json};
+
+	if (!result->json_made) {
+		result->json_made = true;
+		write_result(result, &json);
+		bytes_append(&result->json, "", 1);
+	}
+	if (result->json.failed)
+		return NULL;
+	if (ret_length)
+		*ret_length = result->json.length - 1;
+	return (const char *)result->json.data;
+}
+
+void execpy_result_free(struct execpy_result *result)
+{
+	if (!result)
+		return;
+	for (size_t i = 0; i < 2; i++)
+		capture_free(&result->output[i]);
+	for (size_t i = 0; i < result->file_count; i++) {
+		free(result->files[i].path);
+		free(result->files[i].refused);
+		bytes_free(&result->files[i].content);
+	}
+	free(result->files);
+	free(result->files_cut);
+	free(result->displays);
+	free(result->policy);
+	free(result->template);
+	bytes_free(&result->response);
+	bytes_free(&result->frames);
+	bytes_free(&result->code);
+	bytes_free(&result->json);
+	free(result);
+}

@@ -1,0 +1,628 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run: the life of one run, seen from the client's side.
+ *
+ *   ACQUIRING ── the warden sent a cell: files, request, START ──▶ RUNNING
+ *   RUNNING ── the warden told the ending ──▶ DRAINING
+ *   DRAINING ── both streams at their end ──▶ COLLECTING ── all files told ──▶ DONE
+ *
+ * The guest's bytes come over its own pipes. When the ending is told nothing
+ * of the cell lives, so the pipes have an end. */
+#include "engine/engine.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void finish(struct run *run)
+{
+	if (run->state == RUN_DONE)
+		return;
+	run->state = RUN_DONE;
+	for (size_t i = 0; i < 3; i++) {
+		if (run->stream_events[i])
+			event_free(run->stream_events[i]);
+		run->stream_events[i] = NULL;
+		close_fd(&run->streams[i]);
+	}
+	if (run->source_event)
+		event_free(run->source_event);
+	run->source_event = NULL;
+	result_finish(run);
+}
+
+static void fail_run(struct run *run, const char *why)
+{
+	snprintf(run->result->internal, sizeof run->result->internal, "%s", why);
+	run->ending = ENDING_FAILED;
+	finish(run);
+}
+
+static void say(struct run *run, enum message type, enum field_name name, uint64_t number)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, (uint16_t)type, run->id);
+	struct error err = {0};
+
+	if (name)
+		frame_put_number(&frame, (uint16_t)name, number);
+	frame_end(&frame, at);
+	/* A warden that is gone is noticed by its socket. */
+	engine_say(run->engine, &frame, NULL, 0, &err);
+}
+
+static void ask_kill(struct run *run, enum kill_reason reason)
+{
+	if (run->kill_sent || run->ended)
+		return;
+	run->kill_sent = true;
+	say(run, MESSAGE_KILL, FIELD_REASON, reason);
+}
+
+void run_cancel(struct run *run)
+{
+	run->cancelled = true;
+	ask_kill(run, KILL_CANCELLED);
+}
+
+static void collect_if_drained(struct run *run)
+{
+	if (run->state != RUN_DRAINING || run->streams[1] >= 0 || run->streams[2] >= 0)
+		return;
+	run->state = RUN_COLLECTING;
+	say(run, MESSAGE_COLLECT, 0, 0);
+}
+
+static void end_stream(struct run *run, int which)
+{
+	event_free(run->stream_events[which]);
+	run->stream_events[which] = NULL;
+	close_fd(&run->streams[which]);
+}
+
+/* stdout or stderr. One read a turn, so that both streams and the warden get
+ * their share. */
+static void on_output(evutil_socket_t fd, short what, void *argument)
+{
+	struct run *run = argument;
+	static char piece[64 * 1024];
+	int which = fd == run->streams[1] ? 1 : 2;
+	const struct execpy_request *request = run->request;
+	uint64_t limit = run->result->limits.output_bytes;
+	ssize_t r = read(fd, piece, sizeof piece);
+	size_t within;
+
+	if (r < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (r <= 0) {
+		end_stream(run, which);
+		collect_if_drained(run);
+		return;
+	}
+	within = capture_add(run->result->output, which - 1, piece, (size_t)r, limit,
+			     request->truncate_output);
+	if (request->truncate_output)
+		within = (size_t)r;
+	if (within > 0 && run->callbacks.output)
+		run->callbacks.output(run->callbacks.user,
+				      which == 1 ? EXECPY_STDOUT : EXECPY_STDERR, piece, within);
+	if (within < (size_t)r)
+		ask_kill(run, KILL_OUTPUT);
+}
+
+static void stop_input(struct run *run)
+{
+	if (run->stream_events[0])
+		end_stream(run, 0);
+}
+
+static void wait_for_source(struct run *run);
+
+/* The cell reads: give it what is there, then ask the source for more. */
+static void on_input_wanted(evutil_socket_t fd, short what, void *argument)
+{
+	struct run *run = argument;
+	struct bytes *pending = &run->stdin_pending;
+	size_t left = pending->length - run->stdin_at;
+	ssize_t r;
+
+	if (left == 0) {
+		event_del(run->stream_events[0]);
+		wait_for_source(run);
+		return;
+	}
+	r = write(fd, pending->data + run->stdin_at, left);
+	if (r < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (r < 0) {
+		stop_input(run); /* it does not want to read any more */
+		return;
+	}
+	run->stdin_at += (size_t)r;
+	if (run->stdin_at == pending->length) {
+		bytes_clear(pending);
+		run->stdin_at = 0;
+		event_del(run->stream_events[0]);
+		wait_for_source(run);
+	}
+}
+
+static void on_source(evutil_socket_t fd, short what, void *argument)
+{
+	struct run *run = argument;
+	uint8_t *room = bytes_reserve(&run->stdin_pending, 64 * 1024);
+	ssize_t r = room ? read(run->request->stdin_fd, room, 64 * 1024) : -1;
+
+	if (r < 0 && room && (errno == EAGAIN || errno == EINTR)) {
+		wait_for_source(run);
+		return;
+	}
+	if (r <= 0) {
+		stop_input(run);
+		return;
+	}
+	run->stdin_pending.length += (size_t)r;
+	event_add(run->stream_events[0], NULL);
+}
+
+static void wait_for_source(struct run *run)
+{
+	/* Regular files cannot be polled, and need not be. */
+	if (!run->source_event)
+		on_source(-1, 0, run);
+	else
+		event_add(run->source_event, NULL);
+}
+
+static int start_input(struct run *run, struct error *err)
+{
+	int source = run->request->stdin_fd;
+	struct stat info;
+
+	if (source < 0) {
+		close_fd(&run->streams[0]);
+		return 0;
+	}
+	if (fstat(source, &info) < 0)
+		return fail(err, errno, "stdin");
+	evutil_make_socket_nonblocking(run->streams[0]);
+	run->stream_events[0] = event_new(run->engine->base, run->streams[0], EV_WRITE | EV_PERSIST,
+					  on_input_wanted, run);
+	if (!S_ISREG(info.st_mode))
+		run->source_event = event_new(run->engine->base, source, EV_READ, on_source, run);
+	if (!run->stream_events[0])
+		return refuse(err, ENOMEM, "stdin: no event");
+	wait_for_source(run);
+	return 0;
+}
+
+static int write_request(struct run *run, struct error *err)
+{
+	const struct execpy_request *request = run->request;
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_REQUEST, run->id);
+
+	frame_put(&frame, FIELD_CODE, request->code, request->code_length);
+	for (size_t i = 0; request->arguments && request->arguments[i]; i++)
+		frame_put_text(&frame, FIELD_ARGUMENT, request->arguments[i]);
+	for (size_t i = 0; request->environment && request->environment[i]; i++)
+		frame_put_text(&frame, FIELD_ENVIRONMENT, request->environment[i]);
+	frame_end(&frame, at);
+	return mailbox_write_request(run->mailbox, &frame, err);
+}
+
+static int put_files(struct run *run, struct error *err)
+{
+	for (size_t i = 0; i < run->request->file_count; i++) {
+		const struct execpy_file *file = &run->request->files[i];
+		autobytes frame = {0};
+		size_t at = frame_begin(&frame, MESSAGE_PUT, run->id);
+		int r;
+
+		frame_put_text(&frame, FIELD_NAME, file->name);
+		frame_put_number(&frame, FIELD_NUMBER, file->executable ? 0755 : 0644);
+		frame_end(&frame, at);
+		r = engine_say(run->engine, &frame, &file->fd, 1, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int watch_output(struct run *run, struct error *err)
+{
+	for (int i = 1; i < 3; i++) {
+		evutil_make_socket_nonblocking(run->streams[i]);
+		run->stream_events[i] = event_new(run->engine->base, run->streams[i],
+						  EV_READ | EV_PERSIST, on_output, run);
+		if (!run->stream_events[i] || event_add(run->stream_events[i], NULL) < 0)
+			return refuse(err, ENOMEM, "output: no event");
+	}
+	return 0;
+}
+
+static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
+{
+	struct reader fields = frame_fields(frame);
+	struct error err = {0};
+	struct field field;
+	uint64_t warm = 0;
+
+	if (run->state != RUN_ACQUIRING || count != CELL_FD_COUNT) {
+		fail_run(run, "the warden sent an odd cell");
+		return;
+	}
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_WARM)
+			field_number(&field, &warm);
+	run->result->warm = warm != 0;
+	run->result->wait_us = (uint64_t)(now_us() - run->began_us);
+	run->mailbox = take_fd(&fds[CELL_FD_MAILBOX]);
+	for (int i = 0; i < 3; i++)
+		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
+	if (put_files(run, &err) < 0 || write_request(run, &err) < 0 ||
+	    watch_output(run, &err) < 0 || start_input(run, &err) < 0) {
+		ask_kill(run, KILL_CANCELLED);
+		fail_run(run, err.text);
+		return;
+	}
+	run->state = RUN_RUNNING;
+	say(run, MESSAGE_START, 0, 0);
+}
+
+static void on_ended(struct run *run, const struct frame *frame)
+{
+	struct execpy_result *result = run->result;
+	struct reader fields = frame_fields(frame);
+	struct field field;
+	uint64_t number;
+
+	run->ended = true;
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field_number(&field, &number) < 0)
+			continue;
+		switch (field.name) {
+		case FIELD_ENDING:
+			run->ending = (enum ending)number;
+			break;
+		case FIELD_REASON:
+			run->reason = number;
+			break;
+		case FIELD_STATUS:
+			run->status = (int)number;
+			run->has_status = true;
+			break;
+		case FIELD_WALL_US:
+			result->wall_us = number;
+			break;
+		case FIELD_CPU_US:
+			result->cpu_us = number;
+			break;
+		case FIELD_MEMORY_PEAK:
+			result->memory_peak_bytes = number;
+			break;
+		case FIELD_PROCESSES_PEAK:
+			result->processes_peak = number;
+			break;
+		case FIELD_DISK_FULL:
+			run->disk_full = number != 0;
+			break;
+		default:
+			break;
+		}
+	}
+	stop_input(run);
+	if (run->state == RUN_ACQUIRING) {
+		finish(run);
+		return;
+	}
+	run->state = RUN_DRAINING;
+	collect_if_drained(run);
+}
+
+static char *text_field(const struct frame *frame, enum field_name name)
+{
+	struct reader fields = frame_fields(frame);
+	struct field field;
+
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == (uint16_t)name)
+			return span_to_string(field.value);
+	return NULL;
+}
+
+static int ask_cell(struct run *run, struct error *err);
+
+void run_message(struct run *run, const struct frame *frame, int *fds, size_t count)
+{
+	autofree char *text = NULL;
+	struct error err = {0};
+
+	switch (frame->type) {
+	case MESSAGE_CELL:
+		on_cell(run, frame, fds, count);
+		break;
+	case MESSAGE_PUT_FAILED:
+		text = text_field(frame, FIELD_TEXT);
+		ask_kill(run, KILL_CANCELLED);
+		fail_run(run, text ? text : "a file could not be put in");
+		break;
+	case MESSAGE_ENDED:
+		on_ended(run, frame);
+		break;
+	case MESSAGE_FILE:
+		if (run->state == RUN_COLLECTING)
+			files_add(run, frame, count == 1 ? fds[0] : -1);
+		break;
+	case MESSAGE_COLLECTED:
+		run->result->files_cut = text_field(frame, FIELD_TRUNCATED);
+		finish(run);
+		break;
+	case MESSAGE_FAILED:
+		text = text_field(frame, FIELD_TEXT);
+		/* A module that cannot be in a template can still be in a cell. */
+		if (run->state == RUN_ACQUIRING && !run->retried && text &&
+		    strncmp(text, "template: ", 10) == 0) {
+			run->retried = true;
+			if (ask_cell(run, &err) == 0)
+				break;
+		}
+		fail_run(run, text ? text : "the warden failed");
+		break;
+	default:
+		fail_run(run, "the warden sent an odd message");
+	}
+}
+
+void run_engine_died(struct run *run)
+{
+	fail_run(run, run->engine->why);
+}
+
+struct module_list {
+	struct bytes *frame;
+	char seen[32][128];
+	size_t count;
+};
+
+static void add_module(void *user, const char *module)
+{
+	struct module_list *list = user;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->seen[i], module) == 0)
+			return;
+	if (list->count == ARRAY_LENGTH(list->seen))
+		return;
+	snprintf(list->seen[list->count++], sizeof list->seen[0], "%s", module);
+	frame_put_text(list->frame, FIELD_MODULE, module);
+}
+
+static int ask_cell(struct run *run, struct error *err)
+{
+	const struct execpy_request *request = run->request;
+	struct span code = {(const uint8_t *)request->code, request->code_length};
+	bool automatic = !request->template || strcmp(request->template, "auto") == 0;
+	autobytes frame = {0};
+	struct module_list modules = {.frame = &frame};
+	size_t at;
+
+	/* The old id may still have messages under way. */
+	run->id = ++run->engine->next_run;
+	at = frame_begin(&frame, MESSAGE_ACQUIRE, run->id);
+	limits_encode(&run->result->limits, &frame, FIELD_LIMITS);
+	if (automatic && !run->retried)
+		imports_scan(code, add_module, &modules);
+	frame_end(&frame, at);
+	return engine_say(run->engine, &frame, NULL, 0, err);
+}
+
+/* A sortable id: 48 bits of milliseconds and 80 of randomness, in Crockford's
+ * base 32, as a ULID has them. */
+static int make_id(char id[40], struct error *err)
+{
+	static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+	struct timespec now;
+	uint8_t bits[16];
+	uint64_t ms;
+	size_t at = 4;
+	unsigned buffer = 0, held = 2; /* 130 bits of digits for 128: two zeros first */
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	if (getrandom(bits, sizeof bits, 0) != sizeof bits)
+		return fail(err, errno, "engine: getrandom");
+	for (int i = 0; i < 6; i++)
+		bits[i] = (uint8_t)(ms >> (8 * (5 - i)));
+	memcpy(id, "run_", 4);
+	for (size_t i = 0; i < sizeof bits; i++) {
+		buffer = buffer << 8 | bits[i];
+		held += 8;
+		while (held >= 5) {
+			held -= 5;
+			id[at++] = digits[buffer >> held & 31];
+		}
+	}
+	id[at] = '\0';
+	return 0;
+}
+
+static int check_list(const char *const *list, size_t count_max, size_t bytes_max,
+		      const char *what, bool pairs, struct error *err)
+{
+	size_t bytes = 0, count = 0;
+
+	for (; list && list[count]; count++) {
+		bytes += strlen(list[count]) + 1;
+		if (pairs && (list[count][0] == '=' || !strchr(list[count], '=')))
+			return refuse(err, EINVAL, "%s: \"%.60s\" is not NAME=VALUE", what,
+				      list[count]);
+	}
+	if (count > count_max || bytes > bytes_max)
+		return refuse(err, E2BIG, "%s: at most %zu with %zu bytes together, not %zu with %zu",
+			      what, count_max, bytes_max, count, bytes);
+	return 0;
+}
+
+static int check_file(const struct execpy_file *file, struct error *err)
+{
+	struct stat info;
+
+	if (!file->name[0] || file->name[0] == '/')
+		return refuse(err, EINVAL, "file \"%.200s\": its name must be relative", file->name);
+	if (strcmp(file->name, "main.py") == 0)
+		return refuse(err, EINVAL, "file main.py: this name is the code's own");
+	if (fstat(file->fd, &info) < 0)
+		return fail(err, errno, "file %s", file->name);
+	if (!S_ISREG(info.st_mode))
+		return refuse(err, EINVAL, "file %s: is not a regular file", file->name);
+	return 0;
+}
+
+static int hash_inputs(struct run *run, struct error *err)
+{
+	const struct execpy_request *request = run->request;
+
+	run->inputs = calloc(request->file_count + 1, sizeof *run->inputs);
+	if (!run->inputs)
+		return fail(err, ENOMEM, "files");
+	/* The code is a file there, too: listed only when the run changed it. */
+	run->inputs[0].name = strdup("main.py");
+	if (!run->inputs[0].name)
+		return fail(err, ENOMEM, "files");
+	files_hash_bytes((struct span){(const uint8_t *)request->code, request->code_length},
+			 run->inputs[0].sha256);
+	run->input_count = 1;
+	for (size_t i = 0; i < request->file_count; i++) {
+		struct input *input = &run->inputs[run->input_count];
+		int r = check_file(&request->files[i], err);
+
+		if (r < 0)
+			return r;
+		r = files_hash(request->files[i].fd, input->sha256, err);
+		if (r < 0)
+			return fail_wrap(err, "file %s", request->files[i].name);
+		input->name = strdup(request->files[i].name);
+		if (!input->name)
+			return fail(err, ENOMEM, "files");
+		run->input_count++;
+	}
+	return 0;
+}
+
+static int check_limits(struct run *run, struct error *err)
+{
+	const struct execpy_limits *asked = &run->request->limits;
+	const uint64_t given[] = {asked->time_ms,   asked->cpu_ms,	asked->memory_bytes,
+				  asked->processes, asked->output_bytes, asked->disk_bytes};
+	struct limits *limits = &run->result->limits;
+
+	*limits = limits_default();
+	for (size_t i = 0; i < limit_count; i++) {
+		uint64_t number = given[i];
+		int r;
+
+		if (number == 0)
+			continue;
+		if (number == UINT64_MAX && limit_infos[i].least == 0)
+			number = 0;
+		r = limit_set_number(limits, &limit_infos[i], number, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int run_begin(struct run *run, struct error *err)
+{
+	const struct execpy_request *request = run->request;
+	struct execpy_result *result = run->result;
+	int r;
+
+	if (request->code_length > CODE_BYTES_MAX)
+		return refuse(err, E2BIG, "code: %zu bytes are too many; at most %llu",
+			      request->code_length, (unsigned long long)CODE_BYTES_MAX);
+	if (request->file_count > INPUT_FILES_MAX)
+		return refuse(err, E2BIG, "files: at most %d", INPUT_FILES_MAX);
+	r = check_list(request->arguments, ARGUMENT_COUNT_MAX, ARGUMENT_BYTES_MAX, "arguments",
+		       false, err);
+	if (r == 0)
+		r = check_list(request->environment, ENVIRONMENT_COUNT_MAX, ENVIRONMENT_BYTES_MAX,
+			       "environment", true, err);
+	if (r == 0)
+		r = check_limits(run, err);
+	if (r == 0)
+		r = hash_inputs(run, err);
+	if (r == 0)
+		r = make_id(result->id, err);
+	if (r < 0)
+		return r;
+	bytes_append(&result->code, request->code, request->code_length);
+	result->policy = strdup(request->policy ? request->policy : "open");
+	result->template = strdup(request->template ? request->template : "auto");
+	if (result->code.failed || !result->policy || !result->template)
+		return fail(err, ENOMEM, "request");
+	run->began_us = now_us();
+	return ask_cell(run, err);
+}
+
+void run_free(struct run *run)
+{
+	if (run->state != RUN_DONE)
+		fail_run(run, "the engine was closed");
+	if (!run->engine->dead)
+		say(run, MESSAGE_RELEASE, 0, 0);
+	TAILQ_REMOVE(&run->engine->runs, run, entry);
+	close_fd(&run->mailbox);
+	bytes_free(&run->stdin_pending);
+	for (size_t i = 0; i < run->input_count; i++)
+		free(run->inputs[i].name);
+	free(run->inputs);
+	free(run);
+}
+
+int execpy_run(struct execpy_engine *engine, const struct execpy_request *request,
+	       const struct execpy_callbacks *callbacks, struct execpy_result **ret_result,
+	       struct execpy_error *error)
+{
+	struct error *err = (struct error *)error;
+	struct execpy_result *result = calloc(1, sizeof *result);
+	struct run *run = calloc(1, sizeof *run);
+	int r;
+
+	if (!result || !run) {
+		free(result);
+		free(run);
+		return fail(err, ENOMEM, "run");
+	}
+	result->exit_code = -1;
+	run->engine = engine;
+	run->request = request;
+	run->result = result;
+	run->mailbox = run->streams[0] = run->streams[1] = run->streams[2] = -1;
+	if (callbacks)
+		run->callbacks = *callbacks;
+	TAILQ_INSERT_TAIL(&engine->runs, run, entry);
+	r = run_begin(run, err);
+	if (r < 0 && !engine->dead) {
+		run->state = RUN_DONE;
+		run_free(run);
+		execpy_result_free(result);
+		return r;
+	}
+	if (engine->dead || r < 0)
+		fail_run(run, engine->dead ? engine->why : "the warden cannot be reached");
+	while (run->state != RUN_DONE)
+		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)
+			fail_run(run, "the event loop ended");
+	run_free(run);
+	*ret_result = result;
+	return 0;
+}

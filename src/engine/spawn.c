@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawn: finds the programs and starts the warden. */
+#include "engine/engine.h"
+
+#include "base/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WARDEN_SOCKET 3
+
+/* The warden's own environment: nothing of the caller's but facts about the
+ * processor that it hands on to templates. */
+static const char *const passed_on[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
+
+struct programs {
+	char warden[PATH_MAX], guest[PATH_MAX], fonts[PATH_MAX];
+};
+
+static bool is_executable(const char *path)
+{
+	return access(path, X_OK) == 0;
+}
+
+/* matplotlib names the file after its own version: fontlist-v330.json. */
+static void find_fonts(const char *directory, char path[PATH_MAX])
+{
+	DIR *entries = opendir(directory);
+	struct dirent *entry;
+
+	path[0] = '\0';
+	if (!entries)
+		return;
+	while ((entry = readdir(entries)))
+		if (strncmp(entry->d_name, "fontlist-", 9) == 0 &&
+		    snprintf(path, PATH_MAX, "%s/%s", directory, entry->d_name) >= PATH_MAX)
+			path[0] = '\0';
+	closedir(entries);
+}
+
+static bool try_places(struct programs *programs, const char *directory, const char *warden,
+		       const char *guest, const char *fonts)
+{
+	char fonts_directory[PATH_MAX];
+
+	if (snprintf(programs->warden, PATH_MAX, "%s/%s", directory, warden) >= PATH_MAX ||
+	    snprintf(programs->guest, PATH_MAX, "%s/%s", directory, guest) >= PATH_MAX ||
+	    snprintf(fonts_directory, PATH_MAX, "%s/%s", directory, fonts) >= PATH_MAX)
+		return false;
+	if (!is_executable(programs->warden) || !is_executable(programs->guest))
+		return false;
+	find_fonts(fonts_directory, programs->fonts);
+	return true;
+}
+
+static int find_programs(struct programs *programs, const char *directory, struct error *err)
+{
+	char self[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+	char *slash;
+
+	if (directory) {
+		if (try_places(programs, directory, "execpy-warden", "execpy-guest", "fonts"))
+			return 0;
+		return refuse(err, ENOENT, "engine: no execpy-warden and execpy-guest in %s",
+			      directory);
+	}
+	if (length > 0) {
+		self[length] = '\0';
+		slash = strrchr(self, '/');
+		*(slash ? slash : self) = '\0';
+		/* <prefix>/bin/execpy, and build/src/cli/execpy */
+		if (try_places(programs, self, "../libexec/execpy/execpy-warden",
+			       "../libexec/execpy/execpy-guest", "../libexec/execpy/fonts") ||
+		    try_places(programs, self, "../warden/execpy-warden", "../guest/execpy-guest",
+			       "../guest/fonts"))
+			return 0;
+	}
+	if (try_places(programs, EXECPY_LIBEXEC, "execpy-warden", "execpy-guest", "fonts"))
+		return 0;
+	return refuse(err, ENOENT, "engine: execpy-warden and execpy-guest are not installed in %s",
+		      EXECPY_LIBEXEC);
+}
+
+static int spawn(struct execpy_engine *engine, const struct programs *programs, int socket,
+		 struct error *err)
+{
+	const char *arguments[] = {"execpy-warden", "--guest", programs->guest,
+				   programs->fonts[0] ? "--fonts" : NULL, programs->fonts, NULL};
+	char passed[ARRAY_LENGTH(passed_on)][128];
+	char *environment[ARRAY_LENGTH(passed_on) + 2] = {(char *)"PATH=/usr/bin:/bin"};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, all;
+	size_t count = 1;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(passed_on); i++) {
+		const char *value = getenv(passed_on[i]);
+
+		if (!value)
+			continue;
+		snprintf(passed[i], sizeof passed[i], "%s=%s", passed_on[i], value);
+		environment[count++] = passed[i];
+	}
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	posix_spawn_file_actions_adddup2(&actions, socket, WARDEN_SOCKET);
+	/* Its own session: a Ctrl-C is for the caller, who then cancels. */
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+						      POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &all);
+	r = posix_spawn(&engine->warden, programs->warden, &actions, &attributes,
+			(char *const *)arguments, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return r ? fail(err, r, "engine: start %s", programs->warden) : 0;
+}
+
+int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
+		 struct error *err)
+{
+	struct programs programs;
+	int pair[2];
+	int r = find_programs(&programs, options ? options->program_directory : NULL, err);
+
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return fail(err, errno, "engine: socketpair");
+	r = spawn(engine, &programs, pair[1], err);
+	close(pair[1]);
+	if (r < 0)
+		close(pair[0]);
+	else
+		engine->socket = pair[0];
+	return r;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* figures: matplotlib's figures as PNG, without any call by the user.
+ *
+ * MPLBACKEND names the module below: Agg with a show() that hands the open
+ * figures over instead of warning that it cannot. Figures that nobody showed
+ * are handed over at the end of the run. */
+#include "guest/guest.h"
+
+PyObject *figures_png(PyObject *figure)
+{
+	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "matplotlib.figure");
+	PyObject *class = NULL, *io = NULL, *buffer = NULL, *save = NULL, *arguments = NULL;
+	PyObject *options = NULL, *result = NULL, *png = NULL;
+	int is_figure = 0;
+
+	if (!module)
+		return NULL;
+	class = PyObject_GetAttrString(module, "Figure");
+	if (class)
+		is_figure = PyObject_IsInstance(figure, class);
+	Py_XDECREF(class);
+	if (is_figure <= 0) {
+		PyErr_Clear();
+		return NULL;
+	}
+	io = PyImport_ImportModule("io");
+	buffer = io ? PyObject_CallMethod(io, "BytesIO", NULL) : NULL;
+	save = PyObject_GetAttrString(figure, "savefig");
+	arguments = buffer ? Py_BuildValue("(O)", buffer) : NULL;
+	options = Py_BuildValue("{ss,ss}", "format", "png", "bbox_inches", "tight");
+	if (save && arguments && options)
+		result = PyObject_Call(save, arguments, options);
+	if (result)
+		png = PyObject_CallMethod(buffer, "getvalue", NULL);
+	PyErr_Clear();
+	Py_XDECREF(io);
+	Py_XDECREF(buffer);
+	Py_XDECREF(save);
+	Py_XDECREF(arguments);
+	Py_XDECREF(options);
+	Py_XDECREF(result);
+	return png;
+}
+
+/* pyplot's numbered figures, in order. Never imports pyplot: if it is not
+ * there, there are none. */
+void figures_show(bool close)
+{
+	PyObject *pyplot = PyDict_GetItemString(PyImport_GetModuleDict(), "matplotlib.pyplot");
+	PyObject *numbers, *result;
+
+	if (!pyplot)
+		return;
+	numbers = PyObject_CallMethod(pyplot, "get_fignums", NULL);
+	for (Py_ssize_t i = 0; numbers && i < PyList_Size(numbers); i++) {
+		PyObject *figure =
+			PyObject_CallMethod(pyplot, "figure", "O", PyList_GetItem(numbers, i));
+
+		if (figure)
+			display_object(MESSAGE_DISPLAY, figure);
+		Py_XDECREF(figure);
+	}
+	Py_XDECREF(numbers);
+	if (close) {
+		result = PyObject_CallMethod(pyplot, "close", "s", "all");
+		Py_XDECREF(result);
+	}
+	PyErr_Clear();
+}
+
+static PyObject *show(PyObject *self, PyObject *arguments, PyObject *options)
+{
+	figures_show(true);
+	Py_RETURN_NONE;
+}
+
+static int backend_exec(PyObject *module)
+{
+	PyObject *agg = PyImport_ImportModule("matplotlib.backends.backend_agg");
+	static const char *const names[] = {"FigureCanvasAgg", "FigureManagerBase"};
+	static const char *const aliases[] = {"FigureCanvas", "FigureManager"};
+	PyObject *bases = PyImport_ImportModule("matplotlib.backend_bases");
+	int r = agg && bases ? 0 : -1;
+
+	for (int i = 0; i < 2 && r == 0; i++) {
+		PyObject *value = PyObject_GetAttrString(i == 0 ? agg : bases, names[i]);
+
+		r = value ? PyModule_AddObjectRef(module, aliases[i], value) : -1;
+		Py_XDECREF(value);
+	}
+	Py_XDECREF(agg);
+	Py_XDECREF(bases);
+	return r;
+}
+
+PyObject *figures_backend_init(void)
+{
+	static PyMethodDef methods[] = {
+		{"show", (PyCFunction)(void (*)(void))show, METH_VARARGS | METH_KEYWORDS,
+		 "Hands the open figures over to the result of this run."},
+		{NULL, NULL, 0, NULL}};
+	static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)backend_exec}, {0, NULL}};
+	static PyModuleDef definition = {
+		PyModuleDef_HEAD_INIT,
+		.m_name = FIGURES_BACKEND,
+		.m_doc = "matplotlib's Agg backend, with figures shown in the result of the run.",
+		.m_methods = methods,
+		.m_slots = slots,
+	};
+
+	return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guest: what the files of the guest program share.
+ *
+ * The program has two lives. As a *template* it starts CPython, imports, and
+ * waits for the warden's word to fork. As a *cell* it is one of those forks:
+ * it confines itself, waits for a request, runs it, and leaves its results in
+ * the mailbox. Functions say in which life they may be called. */
+#ifndef EXECPY_GUEST_GUEST_H
+#define EXECPY_GUEST_GUEST_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "proto/frame.h"
+#include "proto/mailbox.h"
+#include "proto/messages.h"
+
+#include <stdbool.h>
+
+/* interpreter.c */
+
+/* Starts CPython: isolated, paths explicit, UTF-8, no bytecode written. Stage:
+ * template, once. */
+int interpreter_start(struct error *err);
+/* Imports one module by name. -ENOENT when it is not installed; the Python
+ * error is cleared and said in err. Stage: template. */
+int interpreter_import(const char *module, struct error *err);
+/* Makes what libraries look for at first use: matplotlib's directory in /tmp.
+ * Stage: template, and again in each cell, whose /tmp is fresh. */
+void interpreter_prepare_tmp(void);
+/* Fills err from the Python exception that is set, and clears it. */
+int interpreter_error(struct error *err, const char *what);
+
+/* template.c */
+
+/* The template's loop on its socket; returns only in a cell, when the warden
+ * said go, with the request in *ret_request. */
+int template_serve(int socket, struct bytes *ret_request, struct error *err);
+
+/* cell.c */
+
+/* Everything between fork and user code: descriptors, limits, confinement,
+ * hygiene, the rehearsal, parking. fds as in enum fork_fd, from FORK_FD_STDIN.
+ * Returns with the request, or does not return. Stage: cell. */
+void cell_become(const int *fds, struct bytes *ret_request);
+
+/* hygiene.c */
+
+/* After fork, before user code: no two cells alike. Fails closed. Stage: cell. */
+int hygiene_refresh(struct error *err);
+/* Fresh sys.stdin, stdout, stderr on 0, 1, 2, unbuffered. Stage: cell. */
+int hygiene_streams(struct error *err);
+
+/* outbox.c: the cell's side of the mailbox. */
+
+/* Maps the mailbox; its descriptor may then be closed. Stage: cell. */
+int outbox_open(int fd, struct error *err);
+struct span outbox_request(void);
+/* Appends whole frames to the response, or nothing: -ENOSPC when they do not
+ * fit, -EPERM in a process that the user's code forked. */
+int outbox_append(const struct bytes *frames);
+/* The area for frames at a limit, and its publication; async-signal-safe. */
+uint8_t *outbox_frames_area(size_t *ret_size);
+void outbox_frames_publish(size_t length);
+
+/* run.c */
+
+/* Runs a request to its end and leaves the process. Stage: cell. */
+_Noreturn void run_request(struct span request);
+/* Runs an empty program, so that the first real one finds everything touched. */
+int run_rehearsal(struct error *err);
+/* The source of the code that runs, for frames. */
+struct span run_source(void);
+#define RUN_FILE_NAME "main.py"
+
+/* display.c */
+
+/* Installs display() in builtins. Stage: template. */
+int display_install(struct error *err);
+/* Appends a frame of `type` with the MIME bundle of `object`. New reference
+ * counts are balanced; Python errors inside are turned into text. Stage: cell. */
+void display_object(enum message type, PyObject *object);
+/* figures.c: every open matplotlib figure as a display; `close` them after. */
+void figures_show(bool close);
+/* The PNG of one figure object as a bytes object, or NULL without an error. */
+PyObject *figures_png(PyObject *figure);
+/* The backend module that MPLBACKEND names, for PyImport_AppendInittab. */
+PyObject *figures_backend_init(void);
+#define FIGURES_BACKEND "_execpy_figures"
+
+/* failure.c */
+
+/* Records the exception (not consumed) as MESSAGE_ERROR and prints it to
+ * sys.stderr as CPython would. Returns the exit status that CPython would give. */
+int failure_report(PyObject *type, PyObject *value, PyObject *traceback);
+
+/* stopframes.c */
+
+/* The signal by which the warden asks where the code stands: glibc's own
+ * SIGSETXID, which neither sigprocmask() nor signal() can touch. */
+#define STOP_SIGNAL 33
+/* glibc installs its own handler for it when the first thread is made; this
+ * lets that happen before ours. Stage: template, before imports. */
+int stopframes_prepare(struct error *err);
+/* Stage: cell, in its main thread. */
+int stopframes_install(struct error *err);
+
+#endif

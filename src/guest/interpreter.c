@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* interpreter: how CPython is started and what it finds. */
+#include "guest/guest.h"
+
+#include "base/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FONT_CACHE "/var/cache/execpy"
+#define MATPLOTLIB_DIRECTORY "/tmp/.matplotlib"
+
+int interpreter_error(struct error *err, const char *what)
+{
+	PyObject *type, *value, *traceback, *text = NULL;
+	const char *words = NULL;
+
+	PyErr_Fetch(&type, &value, &traceback);
+	PyErr_NormalizeException(&type, &value, &traceback);
+	if (value)
+		text = PyObject_Str(value);
+	if (text)
+		words = PyUnicode_AsUTF8(text);
+	refuse(err, EPROTO, "%s: %s: %s", what,
+	       type ? ((PyTypeObject *)type)->tp_name : "no exception", words ? words : "");
+	PyErr_Clear();
+	Py_XDECREF(text);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(traceback);
+	return -EPROTO;
+}
+
+/* All paths are explicit: nothing is searched for, so another Python on the
+ * host's PATH cannot matter, and getpath has nothing to do. */
+static PyStatus configure(PyConfig *config)
+{
+	static const wchar_t *const search_paths[] = {
+		L"" PYTHON_STDLIB_ZIP, L"" PYTHON_STDLIB, L"" PYTHON_STDLIB "/lib-dynload"};
+	const struct {
+		wchar_t **field;
+		const wchar_t *value;
+	} strings[] = {
+		{&config->home, L"" PYTHON_PREFIX},
+		{&config->prefix, L"" PYTHON_PREFIX},
+		{&config->exec_prefix, L"" PYTHON_PREFIX},
+		{&config->base_prefix, L"" PYTHON_PREFIX},
+		{&config->base_exec_prefix, L"" PYTHON_PREFIX},
+		{&config->program_name, L"" PYTHON_EXECUTABLE},
+		{&config->executable, L"" PYTHON_EXECUTABLE},
+		{&config->base_executable, L"" PYTHON_EXECUTABLE},
+		{&config->stdlib_dir, L"" PYTHON_STDLIB},
+		{&config->stdio_encoding, L"utf-8"},
+		{&config->stdio_errors, L"strict"},
+	};
+	PyStatus status = PyStatus_Ok();
+
+	PyConfig_InitIsolatedConfig(config);
+	config->site_import = 1;
+	config->user_site_directory = 0;
+	config->write_bytecode = 0;
+	config->buffered_stdio = 0;
+	config->install_signal_handlers = 1;
+	config->parse_argv = 0;
+	config->use_environment = 0;
+	/* A script's own directory is on its path; see run.c. */
+	config->safe_path = 0;
+	config->module_search_paths_set = 1;
+	for (size_t i = 0; i < ARRAY_LENGTH(search_paths); i++) {
+		status = PyWideStringList_Append(&config->module_search_paths, search_paths[i]);
+		if (PyStatus_Exception(status))
+			return status;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(strings); i++) {
+		status = PyConfig_SetString(config, strings[i].field, strings[i].value);
+		if (PyStatus_Exception(status))
+			return status;
+	}
+	return status;
+}
+
+int interpreter_start(struct error *err)
+{
+	PyPreConfig preconfig;
+	PyConfig config;
+	PyStatus status;
+
+	PyPreConfig_InitIsolatedConfig(&preconfig);
+	preconfig.utf8_mode = 1;
+	preconfig.configure_locale = 1;
+	status = Py_PreInitialize(&preconfig);
+	if (!PyStatus_Exception(status)) {
+		status = configure(&config);
+		if (!PyStatus_Exception(status))
+			status = Py_InitializeFromConfig(&config);
+		PyConfig_Clear(&config);
+	}
+	if (PyStatus_Exception(status))
+		return refuse(err, EPROTO, "guest: start Python: %s: %s",
+			      status.func ? status.func : "?",
+			      status.err_msg ? status.err_msg : "no reason given");
+	return 0;
+}
+
+int interpreter_import(const char *module, struct error *err)
+{
+	PyObject *imported = PyImport_ImportModule(module);
+	char what[128];
+
+	if (imported) {
+		Py_DECREF(imported);
+		return 0;
+	}
+	snprintf(what, sizeof what, "import %.100s", module);
+	if (PyErr_ExceptionMatches(PyExc_ModuleNotFoundError)) {
+		interpreter_error(err, what);
+		return -ENOENT;
+	}
+	return interpreter_error(err, what);
+}
+
+void interpreter_prepare_tmp(void)
+{
+	DIR *cache;
+	struct dirent *entry;
+
+	/* matplotlib insists on a writable directory; its font list is made at
+	 * build time and only linked to. Without the list it makes its own. */
+	if (mkdir(MATPLOTLIB_DIRECTORY, 0700) < 0)
+		return;
+	cache = opendir(FONT_CACHE);
+	if (!cache)
+		return;
+	while ((entry = readdir(cache))) {
+		char from[PATH_MAX], to[PATH_MAX];
+
+		if (strncmp(entry->d_name, "fontlist", 8) != 0)
+			continue;
+		snprintf(from, sizeof from, FONT_CACHE "/%s", entry->d_name);
+		snprintf(to, sizeof to, MATPLOTLIB_DIRECTORY "/%s", entry->d_name);
+		if (symlink(from, to) < 0)
+			break;
+	}
+	closedir(cache);
+}

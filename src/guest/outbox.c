@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outbox: the cell's side of the mailbox (proto/mailbox.h). */
+#include "guest/guest.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct mailbox_header *mailbox;
+static pid_t owner;
+
+static uint8_t *area(size_t offset)
+{
+	return (uint8_t *)mailbox + offset;
+}
+
+int outbox_open(int fd, struct error *err)
+{
+	mailbox = mailbox_map(fd, MAILBOX_BYTES, err);
+	owner = getpid();
+	return mailbox ? 0 : -err->number;
+}
+
+struct span outbox_request(void)
+{
+	size_t length = atomic_load(&mailbox->request_length);
+
+	if (length > MAILBOX_REQUEST_BYTES)
+		length = 0;
+	return (struct span){area(MAILBOX_REQUEST_AT), length};
+}
+
+int outbox_append(const struct bytes *frames)
+{
+	uint32_t used = atomic_load(&mailbox->response_length);
+
+	if (frames->failed)
+		return frames->failed;
+	if (getpid() != owner)
+		return -EPERM;
+	if (used > RESPONSE_BYTES_MAX || frames->length > RESPONSE_BYTES_MAX - used)
+		return -ENOSPC;
+	memcpy(area(MAILBOX_RESPONSE_AT + used), frames->data, frames->length);
+	atomic_store(&mailbox->response_length, used + (uint32_t)frames->length);
+	return 0;
+}
+
+uint8_t *outbox_frames_area(size_t *ret_size)
+{
+	*ret_size = MAILBOX_FRAMES_BYTES;
+	return mailbox ? area(MAILBOX_FRAMES_AT) : NULL;
+}
+
+void outbox_frames_publish(size_t length)
+{
+	atomic_store(&mailbox->frames_length, (uint32_t)length);
+}

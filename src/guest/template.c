@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template: a CPython that has finished its imports and is only ever forked.
+ *
+ * Theory of operation. A cell must be a fork of this process (its memory is
+ * the point), but must live in the cell's namespaces and cgroup. Joining them
+ * would strip the template of its own, and a second fork would copy the page
+ * tables twice. So a helper is made that shares the template's memory, as
+ * after vfork: it enters the cgroup and the namespaces and then calls glibc's
+ * fork(); that child is the cell, and the helper ends.
+ *
+ * The helper may enter because its user id owns the cell's user namespace, and
+ * gets the capabilities of that namespace by entering; the cell drops them as
+ * its first act (cell.c). The template itself has none at any time.
+ *
+ * Should: have one thread, and no descriptor that is not on the list below.
+ * Mustn't: run user code, or read a byte that a guest wrote. */
+#include "guest/guest.h"
+
+#include "base/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* 0, 1, 2, the warden's socket. */
+#define TEMPLATE_DESCRIPTORS 4
+
+static int count_entries(const char *path)
+{
+	DIR *directory = opendir(path);
+	struct dirent *entry;
+	int count = 0;
+
+	if (!directory)
+		return -errno;
+	while ((entry = readdir(directory)))
+		count += entry->d_name[0] != '.';
+	closedir(directory);
+	return count;
+}
+
+/* Threads and descriptors do not survive a fork as they were: refuse, and name
+ * what was loaded last. */
+static int check_forkable(const char *blame, int passed_descriptors, struct error *err)
+{
+	int threads = count_entries("/proc/self/task");
+	int descriptors = count_entries("/proc/self/fd") - 1 /* opendir's own */ -
+			  passed_descriptors;
+
+	if (threads < 0 || descriptors < 0)
+		return refuse(err, EPROTO, "template: cannot count threads and descriptors");
+	if (threads != 1)
+		return refuse(err, EPROTO, "template: %s started %d threads", blame, threads - 1);
+	if (descriptors != TEMPLATE_DESCRIPTORS)
+		return refuse(err, EPROTO, "template: %s left %d descriptors open", blame,
+			      descriptors - TEMPLATE_DESCRIPTORS);
+	return 0;
+}
+
+/* gc.collect(); gc.freeze(): a collection in a cell then leaves the template's
+ * objects alone, and their pages shared. */
+static int freeze(struct error *err)
+{
+	PyObject *gc = PyImport_ImportModule("gc");
+	PyObject *result = NULL;
+
+	if (gc) {
+		result = PyObject_CallMethod(gc, "collect", NULL);
+		Py_XDECREF(result);
+		if (result)
+			result = PyObject_CallMethod(gc, "freeze", NULL);
+		Py_XDECREF(result);
+		Py_DECREF(gc);
+	}
+	return result ? 0 : interpreter_error(err, "template: gc.freeze");
+}
+
+static int preload(int socket, const struct frame *frame, struct error *err)
+{
+	struct reader fields = frame_fields(frame);
+	autobytes answer = {0};
+	struct timespec began, ended;
+	struct field field;
+	size_t at;
+	int r;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	at = frame_begin(&answer, MESSAGE_LOADED, frame->id);
+	while ((r = frame_next_field(&fields, &field)) == 1) {
+		struct error why = {0};
+		autofree char *module = NULL;
+
+		if (field.name != FIELD_MODULE)
+			continue;
+		module = span_to_string(field.value);
+		if (!module)
+			return fail(err, ENOMEM, "template: preload");
+		r = interpreter_import(module, &why);
+		if (r < 0)
+			frame_put_text(&answer, FIELD_TEXT, why.text);
+		r = check_forkable(module, 0, err);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return fail(err, EBADMSG, "template: PRELOAD");
+	r = freeze(err);
+	if (r < 0)
+		return r;
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	frame_put_number(&answer, FIELD_NUMBER,
+			 (uint64_t)((ended.tv_sec - began.tv_sec) * 1000 +
+				    (ended.tv_nsec - began.tv_nsec) / 1000000));
+	frame_end(&answer, at);
+	r = frame_send(socket, &answer, NULL, 0);
+	return r < 0 ? fail(err, -r, "template: answer") : 0;
+}
+
+/* What the helper has to do and, since it shares memory, where it failed. */
+struct entry {
+	const int *fds;
+	size_t count;
+	bool own_network, join_by_clone;
+	const char *failed_step;
+	int failed_errno;
+	pid_t pid; /* of the cell, as the template sees it */
+};
+
+/* clone3 in line: the child runs on the parent's stack, so it must not return
+ * from a function that the parent has yet to return from. */
+static inline __attribute__((always_inline)) long clone_sharing_memory(struct clone_args *args)
+{
+	long result;
+#if defined(__x86_64__)
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"((long)SYS_clone3), "D"(args), "S"(sizeof *args)
+			 : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = SYS_clone3;
+	register long x0 __asm__("x0") = (long)args;
+	register long x1 __asm__("x1") = sizeof *args;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1) : "memory");
+	result = x0;
+#else
+#error "clone3 for this processor, please"
+#endif
+	return result;
+}
+
+static bool step(struct entry *entry, const char *name, long result)
+{
+	if (result >= 0)
+		return true;
+	entry->failed_step = name;
+	entry->failed_errno = errno;
+	return false;
+}
+
+/* In the helper: into the cgroup, into the namespaces, user namespace first.
+ * Returns 0 in the cell. Async-signal-safe but for fork() itself, which runs
+ * glibc's own handlers in memory that only the helper uses meanwhile. */
+static __attribute__((noinline)) int enter_and_fork(struct entry *entry)
+{
+	const int *fds = entry->fds;
+	size_t cgroup = FORK_FD_CGROUP;
+	pid_t pid;
+
+	if (entry->own_network)
+		cgroup++;
+	if (!entry->join_by_clone)
+		for (size_t i = cgroup; i < entry->count; i++)
+			if (!step(entry, "enter the cgroup", write(fds[i], "0", 1)))
+				return -1;
+	if (!step(entry, "enter the user namespace", setns(fds[FORK_FD_USER], CLONE_NEWUSER)) ||
+	    !step(entry, "enter the pid namespace", setns(fds[FORK_FD_PID], CLONE_NEWPID)) ||
+	    !step(entry, "enter the ipc namespace", setns(fds[FORK_FD_IPC], CLONE_NEWIPC)) ||
+	    !step(entry, "enter the uts namespace", setns(fds[FORK_FD_UTS], CLONE_NEWUTS)) ||
+	    (entry->own_network && !step(entry, "enter the network namespace",
+					 setns(fds[FORK_FD_CGROUP], CLONE_NEWNET))) ||
+	    !step(entry, "enter the mount namespace", setns(fds[FORK_FD_MOUNT], CLONE_NEWNS)) ||
+	    !step(entry, "make a cgroup namespace", unshare(CLONE_NEWCGROUP)))
+		return -1;
+	pid = fork();
+	if (pid == 0)
+		return 0;
+	entry->pid = pid;
+	return step(entry, "fork", pid) ? 1 : -1;
+}
+
+/* Returns 0 in the cell, its pid in the template, negative on failure there. */
+static pid_t fork_cell(const struct frame *frame, const int *fds, size_t count, struct error *err)
+{
+	struct reader fields = frame_fields(frame);
+	struct entry entry = {.fds = fds, .count = count};
+	struct clone_args args = {
+		.flags = CLONE_VM | CLONE_VFORK,
+		.exit_signal = SIGCHLD,
+	};
+	struct field field;
+	uint64_t cgroup_is_v2 = 0, own_network = 0;
+	int status = 0;
+	long helper;
+
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name == FIELD_CGROUP)
+			field_number(&field, &cgroup_is_v2);
+		if (field.name == FIELD_MORE)
+			field_number(&field, &own_network);
+	}
+	entry.own_network = own_network != 0;
+	if (count < FORK_FD_CGROUP + own_network)
+		return refuse(err, EBADMSG, "template: FORK_CELL with %zu descriptors", count);
+	if (cgroup_is_v2 && count > FORK_FD_CGROUP + own_network) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)fds[FORK_FD_CGROUP + own_network];
+		entry.join_by_clone = true;
+	}
+
+	if (check_forkable("something after the imports", (int)count, err) < 0)
+		return -err->number;
+	PyOS_BeforeFork();
+	helper = clone_sharing_memory(&args);
+	if (helper == 0) {
+		int side = enter_and_fork(&entry);
+
+		if (side != 0)
+			_exit(side < 0);
+		/* The cell: a whole copy, on this same stack. */
+		PyOS_AfterFork_Child();
+		return 0;
+	}
+	PyOS_AfterFork_Parent();
+	if (helper < 0)
+		return fail(err, (int)-helper, "template: make the helper");
+	while (waitpid((pid_t)helper, &status, 0) < 0 && errno == EINTR)
+		;
+	if (entry.failed_step)
+		return fail(err, entry.failed_errno, "template: %s", entry.failed_step);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		return refuse(err, EPROTO, "template: the helper ended with status %d", status);
+	return entry.pid;
+}
+
+static int answer_forked(int socket, uint64_t id, pid_t pid, const struct error *failed)
+{
+	autobytes answer = {0};
+	size_t at = frame_begin(&answer, MESSAGE_FORKED, id);
+
+	if (failed) {
+		frame_put_text(&answer, FIELD_TEXT, failed->text);
+		frame_put_number(&answer, FIELD_ERRNO, (uint64_t)failed->number);
+	} else {
+		frame_put_number(&answer, FIELD_PID, (uint64_t)pid);
+	}
+	frame_end(&answer, at);
+	return frame_send(socket, &answer, NULL, 0);
+}
+
+int template_serve(int socket, struct bytes *ret_request, struct error *err)
+{
+	autobytes buffer = {0};
+
+	for (;;) {
+		int fds[FRAME_FDS_MAX];
+		struct frame frame;
+		size_t count = 0;
+		int r = frame_receive(socket, &buffer, &frame, fds, &count);
+
+		if (r == 0)
+			_exit(0); /* the warden is gone */
+		if (r < 0)
+			return fail(err, -r, "template: receive");
+		switch (frame.type) {
+		case MESSAGE_PRELOAD:
+			r = preload(socket, &frame, err);
+			if (r < 0)
+				return r;
+			break;
+		case MESSAGE_FORK_CELL: {
+			struct error why = {0};
+
+			r = fork_cell(&frame, fds, count, &why);
+			if (r == 0) {
+				cell_become(fds, ret_request);
+				return 0;
+			}
+			r = answer_forked(socket, frame.id, r, r < 0 ? &why : NULL);
+			if (r < 0)
+				return fail(err, -r, "template: answer");
+			break;
+		}
+		default:
+			return refuse(err, EBADMSG, "template: message %d is not for now",
+				      frame.type);
+		}
+		for (size_t i = 0; i < count; i++)
+			close(fds[i]);
+	}
+}

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup: see cgroup.h.
+ *
+ * Theory of operation. A warden makes one directory of its own in each
+ * hierarchy, beside or beneath the cgroup that it was started in, and holds a
+ * flock on it for as long as it lives; a directory with our prefix whose lock
+ * is free belongs to a dead warden and is swept. Cells are directories
+ * beneath it. All access is by directory descriptors, opened once, as root
+ * where the caller is root: the files are handed to the unprivileged id, so
+ * that everything after set-up runs without privilege.
+ *
+ * Under v2 a cgroup that has controllers enabled for its children may hold no
+ * processes itself, so candidates are tried from our own cgroup upwards. */
+#include "jail/cgroup.h"
+
+#include "base/bytes.h"
+#include "base/cleanup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CGROUP_PREFIX "execpy."
+#define CGROUP_FILE_MAX 4096
+
+static const char *const controller_names[CGROUP_CONTROLLERS] = {
+	[CGROUP_MEMORY] = "memory",
+	[CGROUP_PIDS] = "pids",
+	[CGROUP_CPUACCT] = "cpuacct",
+	[CGROUP_CPU] = "cpu",
+};
+
+const char *cgroup_mode_name(enum cgroup_mode mode)
+{
+	return mode == CGROUP_V2 ? "v2" : mode == CGROUP_V1 ? "v1" : "none";
+}
+
+static int read_at(int directory, const char *name, char text[CGROUP_FILE_MAX])
+{
+	autofd fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	if (fd < 0)
+		return -errno;
+	length = read(fd, text, CGROUP_FILE_MAX - 1);
+	if (length < 0)
+		return -errno;
+	text[length] = '\0';
+	return 0;
+}
+
+static int write_at(int directory, const char *name, const char *text)
+{
+	autofd fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
+}
+
+static int write_number_at(int directory, const char *name, uint64_t number)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%" PRIu64, number);
+	return write_at(directory, name, text);
+}
+
+static int read_number_at(int directory, const char *name, uint64_t *ret_number)
+{
+	char text[CGROUP_FILE_MAX];
+	int r = read_at(directory, name, text);
+
+	if (r < 0)
+		return r;
+	return sscanf(text, "%" SCNu64, ret_number) == 1 ? 0 : -EINVAL;
+}
+
+/* The number after "key " in a file of such lines. */
+static int read_key_at(int directory, const char *name, const char *key, uint64_t *ret_number)
+{
+	char text[CGROUP_FILE_MAX];
+	size_t length = strlen(key);
+	int r = read_at(directory, name, text);
+
+	if (r < 0)
+		return r;
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		if (*line == '\n')
+			line++;
+		if (strncmp(line, key, length) == 0 && line[length] == ' ')
+			return sscanf(line + length, "%" SCNu64, ret_number) == 1 ? 0 : -EINVAL;
+	}
+	return -ENOENT;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)); at += length)
+		if ((at == text || strchr(" ,\n", at[-1])) &&
+		    (at[length] == '\0' || strchr(" ,\n", at[length])))
+			return true;
+	return false;
+}
+
+/* Where a hierarchy is mounted, and this process's path in it. `controller`
+ * NULL means v2. */
+static int find_hierarchy(const char *controller, char mount_point[PATH_MAX], char path[PATH_MAX])
+{
+	autofile *mounts = fopen("/proc/self/mountinfo", "re");
+	autofile *groups = fopen("/proc/self/cgroup", "re");
+	autofree char *line = NULL;
+	char root[PATH_MAX] = "";
+	size_t room = 0;
+	bool found = false;
+
+	if (!mounts || !groups)
+		return -errno;
+	while (!found && getline(&line, &room, mounts) > 0) {
+		char *tail = strstr(line, " - ");
+		char type[32], options[1024] = "";
+
+		if (!tail || sscanf(line, "%*s %*s %*s %4095s %4095s", root, mount_point) != 2 ||
+		    sscanf(tail, " - %31s %*s %1023s", type, options) < 1)
+			continue;
+		found = controller ? strcmp(type, "cgroup") == 0 && has_word(options, controller)
+				   : strcmp(type, "cgroup2") == 0;
+	}
+	if (!found)
+		return -ENOENT;
+	while (getline(&line, &room, groups) > 0) {
+		char *names = strchr(line, ':');
+		char *own = names ? strchr(names + 1, ':') : NULL;
+		size_t prefix = strlen(root);
+
+		if (!own)
+			continue;
+		*names++ = *own++ = '\0';
+		own[strcspn(own, "\n")] = '\0';
+		if (controller ? !has_word(names, controller) : names[0] != '\0')
+			continue;
+		/* In a container the mount may show a part of the tree only. */
+		if (prefix > 1 && strncmp(own, root, prefix) == 0)
+			own += prefix;
+		snprintf(path, PATH_MAX, "%s", own[0] ? own : "/");
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* Kills what a dead warden left in a directory and removes it. v1 has no
+ * cgroup.kill: its cells died with their keeper, so this finds stragglers. */
+static void sweep_directory(int parent, const char *name, int depth)
+{
+	autofd directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	char text[CGROUP_FILE_MAX];
+	DIR *entries;
+	int copy;
+
+	if (directory < 0 || depth > 4)
+		return;
+	if (write_at(directory, "cgroup.kill", "1") < 0 &&
+	    read_at(directory, "cgroup.procs", text) == 0)
+		for (char *at = text; *at; at += strcspn(at, "\n") + (strchr(at, '\n') != NULL)) {
+			int pid;
+
+			if (sscanf(at, "%d", &pid) == 1 && pid > 1)
+				kill(pid, SIGKILL);
+		}
+	copy = dup(directory);
+	entries = copy < 0 ? NULL : fdopendir(copy);
+	if (entries) {
+		struct dirent *entry;
+
+		while ((entry = readdir(entries)))
+			if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+				sweep_directory(directory, entry->d_name, depth + 1);
+		closedir(entries);
+	}
+	for (int tries = 0; tries < 50; tries++) {
+		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
+			return;
+		usleep(2000);
+	}
+}
+
+static void sweep_siblings(int parent)
+{
+	int copy = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+
+	if (!entries)
+		return;
+	while ((entry = readdir(entries))) {
+		autofd directory = -1;
+		int pid;
+
+		if (sscanf(entry->d_name, CGROUP_PREFIX "%d.", &pid) != 1)
+			continue;
+		directory = openat(parent, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		/* The lock says whether its warden lives. A directory is made
+		 * before it is locked, so a living pid is left alone as well. */
+		if (directory < 0 || flock(directory, LOCK_EX | LOCK_NB) < 0)
+			continue;
+		if (kill(pid, 0) < 0 && errno == ESRCH)
+			sweep_directory(parent, entry->d_name, 0);
+	}
+	closedir(entries);
+}
+
+static int give_to(int directory, uid_t owner, gid_t group)
+{
+	static const char *const files[] = {"cgroup.procs", "tasks", "cgroup.threads",
+					    "cgroup.subtree_control"};
+
+	if (owner == (uid_t)-1)
+		return 0;
+	if (fchown(directory, owner, group) < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+		if (fchownat(directory, files[i], owner, group, 0) < 0 && errno != ENOENT)
+			return -errno;
+	return 0;
+}
+
+/* Makes our directory beneath `path` and locks it. */
+static int make_ours(struct cgroup_root *root, enum cgroup_controller which, const char *path,
+		     uid_t owner, gid_t group)
+{
+	autofd parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autofd ours = -1;
+	int r;
+
+	if (parent < 0)
+		return -errno;
+	sweep_siblings(parent);
+	if (mkdirat(parent, root->name, 0755) < 0)
+		return -errno;
+	ours = openat(parent, root->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (ours < 0 || flock(ours, LOCK_EX | LOCK_NB) < 0)
+		r = -errno;
+	else
+		r = give_to(ours, owner, group);
+	if (r < 0) {
+		unlinkat(parent, root->name, AT_REMOVEDIR);
+		return r;
+	}
+	root->directory[which] = take_fd(&ours);
+	root->parent[which] = take_fd(&parent);
+	return 0;
+}
+
+static void setup_v1(struct cgroup_root *root, uid_t owner, gid_t group)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		char mount_point[PATH_MAX], own[PATH_MAX], path[2 * PATH_MAX];
+		int r = find_hierarchy(controller_names[i], mount_point, own);
+
+		if (r == 0) {
+			snprintf(path, sizeof path, "%s%s", mount_point, own);
+			r = make_ours(root, i, path, owner, group);
+		}
+		if (r < 0 && !root->why[0] && i != CGROUP_CPU)
+			snprintf(root->why, sizeof root->why, "cgroup v1 controller %s: %s",
+				 controller_names[i], strerror(-r));
+	}
+	root->has_memory = root->directory[CGROUP_MEMORY] >= 0;
+	root->has_pids = root->directory[CGROUP_PIDS] >= 0;
+	root->has_cpu = root->directory[CGROUP_CPUACCT] >= 0;
+	if (root->has_memory || root->has_pids || root->has_cpu)
+		root->mode = CGROUP_V1;
+}
+
+static int enable_controllers(int directory)
+{
+	char text[CGROUP_FILE_MAX];
+	int r = read_at(directory, "cgroup.subtree_control", text);
+
+	if (r < 0)
+		return r;
+	if (has_word(text, "memory") && has_word(text, "pids"))
+		return 0;
+	return write_at(directory, "cgroup.subtree_control", "+memory +pids");
+}
+
+/* v2 lets a process in only if the writer may write to the common ancestor of
+ * the old and the new place, so a root warden that is about to become
+ * somebody else moves into its own tree first. Costs some ms when the host
+ * was idle, once a warden. */
+static int move_self(struct cgroup_root *root, uid_t owner, gid_t group, bool parent_too)
+{
+	autofd leaf = -1;
+	int r;
+
+	if (mkdirat(root->directory[0], "supervisor", 0755) < 0)
+		return -errno;
+	leaf = openat(root->directory[0], "supervisor", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (leaf < 0)
+		return -errno;
+	r = give_to(leaf, owner, group);
+	if (r == 0)
+		r = write_at(leaf, "cgroup.procs", "0");
+	if (r == 0 && parent_too)
+		r = write_number_at(leaf, "cgroup.procs", (uint64_t)getppid());
+	return r;
+}
+
+static int try_v2(struct cgroup_root *root, const char *path, uid_t owner, gid_t group, bool own)
+{
+	autofd candidate = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char controllers[CGROUP_FILE_MAX];
+	int r;
+
+	if (candidate < 0)
+		return -errno;
+	r = read_at(candidate, "cgroup.controllers", controllers);
+	if (r < 0)
+		return r;
+	if (!has_word(controllers, "memory") || !has_word(controllers, "pids"))
+		return -ENOTSUP;
+	r = make_ours(root, 0, path, owner, group);
+	if (r < 0)
+		return r;
+	r = enable_controllers(candidate);
+	if (r == -EBUSY && own) {
+		/* Perhaps nobody else is in there but we and our parent. */
+		r = move_self(root, owner, group, true);
+		if (r == 0)
+			r = enable_controllers(candidate);
+	} else if (r == 0 && owner != (uid_t)-1) {
+		r = move_self(root, owner, group, false);
+	}
+	if (r == 0)
+		r = enable_controllers(root->directory[0]);
+	if (r < 0)
+		cgroup_teardown(root);
+	return r;
+}
+
+static void setup_v2(struct cgroup_root *root, uid_t owner, gid_t group)
+{
+	char mount_point[PATH_MAX], own[PATH_MAX], path[2 * PATH_MAX];
+	int r = find_hierarchy(NULL, mount_point, own);
+	bool first = true;
+
+	while (r == 0) {
+		char *slash = strrchr(own, '/');
+
+		snprintf(path, sizeof path, "%s%s", mount_point, own);
+		r = try_v2(root, path, owner, group, first);
+		if (r == 0) {
+			root->mode = CGROUP_V2;
+			root->has_memory = root->has_pids = root->has_cpu = true;
+			return;
+		}
+		if (!root->why[0])
+			snprintf(root->why, sizeof root->why, "cgroup v2 at %.80s: %s", own,
+				 r == -ENOTSUP ? "memory and pids are not delegated" : strerror(-r));
+		if (!slash || strcmp(own, "/") == 0)
+			return;
+		slash[slash == own ? 1 : 0] = '\0';
+		first = false;
+		r = 0;
+	}
+}
+
+int cgroup_setup(struct cgroup_root *root, uid_t owner, gid_t owner_group, struct error *err)
+{
+	uint32_t random = 0;
+
+	*root = (struct cgroup_root){.mode = CGROUP_NONE};
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		root->directory[i] = root->parent[i] = -1;
+#ifdef UNSAFE_WITHOUT_CGROUPS
+	return 0;
+#endif
+	if (getrandom(&random, sizeof random, 0) != sizeof random)
+		return fail(err, errno, "cgroup: getrandom");
+	snprintf(root->name, sizeof root->name, CGROUP_PREFIX "%d.%08x", (int)getpid(), random);
+	setup_v2(root, owner, owner_group);
+	if (root->mode == CGROUP_NONE) {
+		char why[sizeof root->why];
+
+		memcpy(why, root->why, sizeof why);
+		root->why[0] = '\0';
+		setup_v1(root, owner, owner_group);
+		if (root->mode == CGROUP_NONE && why[0] && !root->why[0])
+			memcpy(root->why, why, sizeof why);
+	}
+	return 0;
+}
+
+void cgroup_teardown(struct cgroup_root *root)
+{
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		if (root->directory[i] >= 0) {
+			unlinkat(root->directory[i], "supervisor", AT_REMOVEDIR);
+			unlinkat(root->parent[i], root->name, AT_REMOVEDIR);
+		}
+		close_fd(&root->directory[i]);
+		close_fd(&root->parent[i]);
+	}
+}
+
+static _Noreturn void janitor_main(const struct cgroup_root *root, int alive)
+{
+	char byte;
+
+	setsid();
+	/* Nothing is ever written: this returns when the last holder is gone. */
+	while (read(alive, &byte, 1) < 0 && errno == EINTR)
+		;
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		if (root->directory[i] >= 0)
+			sweep_directory(root->parent[i], root->name, 0);
+	_exit(0);
+}
+
+int cgroup_start_janitor(const struct cgroup_root *root, int hold_open, struct error *err)
+{
+	int alive[2];
+	pid_t pid;
+
+	if (root->mode == CGROUP_NONE)
+		return 0;
+	if (pipe2(alive, O_CLOEXEC) < 0)
+		return fail(err, errno, "cgroup: pipe");
+	pid = fork();
+	if (pid < 0)
+		return fail(err, errno, "cgroup: fork the janitor");
+	if (pid == 0) {
+		close(alive[1]);
+		for (int signal_number = 1; signal_number < 32; signal_number++)
+			if (signal_number != SIGCHLD)
+				signal(signal_number, SIG_IGN);
+		janitor_main(root, alive[0]);
+	}
+	/* The writing end stays open for as long as the caller lives; children
+	 * of the caller close it with everything else (descriptors_keep). */
+	close(alive[0]);
+	return 0;
+}
+
+int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgroup_cell *ret_cell,
+		       struct error *err)
+{
+	struct cgroup_cell cell = {.join_count = 0};
+	int r = 0;
+
+	snprintf(cell.name, sizeof cell.name, "cell-%" PRIu64, id);
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+		cell.directory[i] = cell.join[i] = -1;
+	for (int i = 0; i < CGROUP_CONTROLLERS && r == 0; i++) {
+		int join;
+
+		if (root->directory[i] < 0)
+			continue;
+		if (mkdirat(root->directory[i], cell.name, 0755) < 0) {
+			r = fail(err, errno, "cgroup: make %s", cell.name);
+			break;
+		}
+		cell.directory[i] = openat(root->directory[i], cell.name,
+					   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		join = cell.directory[i] < 0		? -1
+		       : root->mode == CGROUP_V2	? dup(cell.directory[i])
+						: openat(cell.directory[i], "tasks",
+							 O_WRONLY | O_CLOEXEC);
+		if (join < 0)
+			r = fail(err, errno, "cgroup: open %s", cell.name);
+		else
+			cell.join[cell.join_count++] = join;
+	}
+	if (r < 0) {
+		cgroup_cell_remove(root, &cell);
+		return r;
+	}
+	*ret_cell = cell;
+	return 0;
+}
+
+/* Writes a number and reads it back: the kernel rounds to pages, never up. */
+static int set_verified(int directory, const char *name, uint64_t number, struct error *err)
+{
+	uint64_t now = 0;
+	int r = write_number_at(directory, name, number);
+
+	if (r == 0)
+		r = read_number_at(directory, name, &now);
+	if (r < 0)
+		return fail(err, -r, "cgroup: set %s", name);
+	if (now > number)
+		return refuse(err, EPROTO, "cgroup: %s did not take", name);
+	return 0;
+}
+
+int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *cell,
+		      uint64_t memory_bytes, uint64_t processes, struct error *err)
+{
+	int memory = cell->directory[CGROUP_MEMORY];
+	int pids = root->mode == CGROUP_V2 ? memory : cell->directory[CGROUP_PIDS];
+	int r = 0;
+
+	if (pids >= 0)
+		r = set_verified(pids, "pids.max", processes, err);
+	if (r < 0 || memory < 0)
+		return r;
+	if (root->mode == CGROUP_V2) {
+		/* The OOM killer takes one process, or all: a half-dead run is
+		 * of no use. No swap where the host accounts it. */
+		write_at(memory, "memory.oom.group", "1");
+		r = write_at(memory, "memory.swap.max", "0");
+		if (r < 0 && r != -ENOENT)
+			return fail(err, -r, "cgroup: set memory.swap.max");
+		return set_verified(memory, "memory.max", memory_bytes, err);
+	}
+	/* limit <= memsw must hold at each moment, in whichever direction the
+	 * limits move. memsw counts memory and swap together: equal to the
+	 * limit it means no swap. */
+	write_at(memory, "memory.swappiness", "0");
+	r = write_number_at(memory, "memory.limit_in_bytes", memory_bytes);
+	if (r < 0) {
+		r = write_number_at(memory, "memory.memsw.limit_in_bytes", memory_bytes);
+		if (r < 0 && r != -ENOENT)
+			return fail(err, -r, "cgroup: set memory.memsw.limit_in_bytes");
+	}
+	r = set_verified(memory, "memory.limit_in_bytes", memory_bytes, err);
+	if (r < 0)
+		return r;
+	r = write_number_at(memory, "memory.memsw.limit_in_bytes", memory_bytes);
+	if (r < 0 && r != -ENOENT)
+		return fail(err, -r, "cgroup: set memory.memsw.limit_in_bytes");
+	return 0;
+}
+
+int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *cell,
+		      struct cgroup_usage *ret_usage, struct error *err)
+{
+	struct cgroup_usage usage = {0};
+	int memory = cell->directory[CGROUP_MEMORY];
+	uint64_t now = 0;
+	int r = 0;
+
+	if (root->mode == CGROUP_V2) {
+		r = read_key_at(memory, "cpu.stat", "usage_usec", &usage.cpu_us);
+		if (r < 0)
+			return fail(err, -r, "cgroup: read cpu.stat");
+		r = read_key_at(memory, "memory.events", "oom_kill", &usage.oom_kills);
+		if (r < 0)
+			return fail(err, -r, "cgroup: read memory.events");
+		/* memory.peak is of 5.19, pids.peak of 6.9. */
+		if (read_number_at(memory, "memory.peak", &usage.memory_peak_bytes) < 0)
+			read_number_at(memory, "memory.current", &usage.memory_peak_bytes);
+		read_number_at(memory, "pids.current", &usage.processes);
+		if (read_number_at(memory, "pids.peak", &usage.processes_peak) < 0)
+			usage.processes_peak = usage.processes;
+		*ret_usage = usage;
+		return 0;
+	}
+	if (cell->directory[CGROUP_CPUACCT] >= 0) {
+		r = read_number_at(cell->directory[CGROUP_CPUACCT], "cpuacct.usage", &now);
+		if (r < 0)
+			return fail(err, -r, "cgroup: read cpuacct.usage");
+		usage.cpu_us = now / 1000;
+	}
+	if (memory >= 0) {
+		r = read_key_at(memory, "memory.oom_control", "oom_kill", &usage.oom_kills);
+		if (r < 0)
+			return fail(err, -r, "cgroup: read memory.oom_control");
+		read_number_at(memory, "memory.max_usage_in_bytes", &usage.memory_peak_bytes);
+	}
+	if (cell->directory[CGROUP_PIDS] >= 0) {
+		read_number_at(cell->directory[CGROUP_PIDS], "pids.current", &usage.processes);
+		if (read_number_at(cell->directory[CGROUP_PIDS], "pids.peak",
+				   &usage.processes_peak) < 0)
+			usage.processes_peak = usage.processes;
+	}
+	*ret_usage = usage;
+	return 0;
+}
+
+int cgroup_cell_remove(const struct cgroup_root *root, struct cgroup_cell *cell)
+{
+	int result = 0;
+
+	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+		close_fd(&cell->join[i]);
+		if (root->directory[i] < 0 || cell->directory[i] < 0)
+			continue;
+		if (unlinkat(root->directory[i], cell->name, AT_REMOVEDIR) < 0 && errno == EBUSY)
+			result = -EBUSY;
+		else
+			close_fd(&cell->directory[i]);
+	}
+	return result;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup: memory, processes and CPU of a cell, limited and accounted.
+ *
+ * Three hosts are known: v2 with delegated controllers, v1 hierarchies, and
+ * neither. Where a controller is missing the caller is told, resource by
+ * resource, and enforces it otherwise (RLIMIT_NPROC, sampling) or refuses:
+ * nothing is ever silently unlimited. */
+#ifndef EXECPY_JAIL_CGROUP_H
+#define EXECPY_JAIL_CGROUP_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum cgroup_mode { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
+
+/* v1 has a hierarchy for each; v2 one for all, kept at index 0. `cpu` is there
+ * for its scheduling share alone: a cell of 64 busy threads weighs as one. */
+enum cgroup_controller {
+	CGROUP_MEMORY,
+	CGROUP_PIDS,
+	CGROUP_CPUACCT,
+	CGROUP_CPU,
+	CGROUP_CONTROLLERS,
+};
+
+struct cgroup_root {
+	enum cgroup_mode mode;
+	int directory[CGROUP_CONTROLLERS]; /* ours, holding cells; -1: none */
+	int parent[CGROUP_CONTROLLERS];    /* where ours is, to remove it */
+	char name[64];                     /* of ours: execpy.<pid>.<random> */
+	bool has_memory, has_pids, has_cpu;
+	char why[200]; /* one line: why something is missing */
+};
+
+struct cgroup_cell {
+	char name[32];
+	int directory[CGROUP_CONTROLLERS];
+	/* What a process that joins needs: v1 the `tasks` files, v2 the directory. */
+	int join[CGROUP_CONTROLLERS];
+	size_t join_count;
+};
+
+struct cgroup_usage {
+	uint64_t cpu_us;
+	uint64_t memory_peak_bytes;
+	uint64_t processes_peak;
+	uint64_t processes; /* now */
+	uint64_t oom_kills;
+};
+
+/* Finds and makes this warden's directories, sweeping those of dead wardens
+ * (held by flock; only our own prefix). With owner not -1 (the caller is root)
+ * they are given to that id, and under v2 the caller moves into a leaf of
+ * them. Fails only on surprises; a host without usable cgroups is mode NONE. */
+int cgroup_setup(struct cgroup_root *root, uid_t owner, gid_t owner_group, struct error *err);
+void cgroup_teardown(struct cgroup_root *root);
+/* Forks a process that waits for the caller's end, however it comes, and then
+ * removes the caller's directories, which an unprivileged caller could not.
+ * It holds `hold_open` until it is done, so that whoever has the other end of
+ * that socket sees when all is clean. */
+int cgroup_start_janitor(const struct cgroup_root *root, int hold_open, struct error *err);
+const char *cgroup_mode_name(enum cgroup_mode mode); /* "v1", "v2", "none" */
+
+/* A fresh cgroup for one cell: one that was killed once kills what enters it. */
+int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgroup_cell *ret_cell,
+		       struct error *err);
+/* Memory (and no swap), processes; may be called again while the cell runs. */
+int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *cell,
+		      uint64_t memory_bytes, uint64_t processes, struct error *err);
+int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *cell,
+		      struct cgroup_usage *ret_usage, struct error *err);
+/* 0 when it is gone; -EBUSY while something in it is still dying. */
+int cgroup_cell_remove(const struct cgroup_root *root, struct cgroup_cell *cell);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* messages: every message between our processes, and its fields.
+ *
+ * One table a channel, in the manner of OpenSSH's monitor: each row says in
+ * which states a message may come. Anything else ends the peer. Documented
+ * for people in docs/protocol.md. */
+#ifndef EXECPY_PROTO_MESSAGES_H
+#define EXECPY_PROTO_MESSAGES_H
+
+#include <stdint.h>
+
+enum message {
+	/* engine → warden. The frame's id is the run's. */
+	MESSAGE_ACQUIRE = 1, /* limits, modules: a cell for a run */
+	MESSAGE_PUT,         /* name, mode + fd: a file for the workspace, before START */
+	MESSAGE_START,       /* the request is in the mailbox: go */
+	MESSAGE_KILL,        /* reason */
+	MESSAGE_COLLECT,     /* after ENDED: walk the workspace */
+	MESSAGE_RELEASE,     /* the engine is done with the run */
+
+	/* warden → engine */
+	MESSAGE_READY = 32, /* the warden is up; cgroup mode and notes */
+	MESSAGE_CELL,       /* + fds: mailbox, stdin, stdout, stderr */
+	MESSAGE_PUT_FAILED, /* text */
+	MESSAGE_ENDED,      /* ending, wait status, usage */
+	MESSAGE_FILE,       /* name, size, reason or + fd */
+	MESSAGE_COLLECTED,  /* flags */
+	MESSAGE_FAILED,     /* text: ours, never the code's */
+
+	/* warden ↔ keeper. The id is the cell's. */
+	MESSAGE_MAKE_INIT = 64, /* limits, pid + fd: init's socket */
+	MESSAGE_INIT_MADE,      /* + fds: init's pidfd, namespaces, workspace, tmp */
+	MESSAGE_INIT_FAILED,    /* text */
+	MESSAGE_MAKE_TEMPLATE,  /* + fds: guest program, template's socket, log */
+	MESSAGE_TEMPLATE_ENDED, /* wait status */
+	MESSAGE_CHILD_ENDED,    /* pid as the template knows it, wait status */
+
+	/* init → warden */
+	MESSAGE_ORPHANS_ENDED = 80, /* init has no child left */
+
+	/* warden ↔ template */
+	MESSAGE_PRELOAD = 96, /* modules */
+	MESSAGE_LOADED,       /* milliseconds, text of what failed */
+	MESSAGE_FORK_CELL,    /* + fds: see enum fork_fd */
+	MESSAGE_FORKED,       /* pid, or text */
+
+	/* cell → warden, and the word to go */
+	MESSAGE_PARKED = 112, /* or MESSAGE_FAILED with step and text */
+	MESSAGE_GO,
+
+	/* in the mailbox: engine → cell, cell → engine */
+	MESSAGE_REQUEST = 128,
+	MESSAGE_DISPLAY, /* one MIME bundle: FIELD_MIME, FIELD_DATA, … */
+	MESSAGE_VALUE,   /* the same */
+	MESSAGE_ERROR,   /* type, text, traceback, errno, FRAME… */
+	MESSAGE_DONE,    /* the cell came to its end by itself */
+	MESSAGE_FRAMES,  /* where the code stood at a limit */
+};
+
+enum field_name {
+	FIELD_TEXT = 1, /* UTF-8 for a person */
+	FIELD_NUMBER,
+	FIELD_NAME, /* of a file: raw bytes, relative, no leading slash */
+	FIELD_SIZE,
+	FIELD_REASON,
+	FIELD_MODULE, /* repeated */
+	FIELD_LIMITS, /* struct limits in the table's order, eight bytes each */
+	FIELD_STATUS, /* a wait status as wait(2) gives it */
+	FIELD_PID,
+	FIELD_MORE,
+	FIELD_CODE,
+	FIELD_ARGUMENT,    /* repeated */
+	FIELD_ENVIRONMENT, /* repeated: NAME=VALUE */
+	FIELD_MIME,        /* followed by its FIELD_DATA */
+	FIELD_DATA,
+	FIELD_TYPE,
+	FIELD_TRACEBACK,
+	FIELD_ERRNO,
+	FIELD_FRAME, /* a nested body of the fields below */
+	FIELD_FILE,
+	FIELD_LINE,
+	FIELD_COLUMN,
+	FIELD_END_LINE,
+	FIELD_END_COLUMN,
+	FIELD_FUNCTION,
+	FIELD_SOURCE,
+	FIELD_ENDING, /* enum ending */
+	FIELD_WALL_US,
+	FIELD_CPU_US,
+	FIELD_MEMORY_PEAK,
+	FIELD_PROCESSES_PEAK,
+	FIELD_DISK_FULL,
+	FIELD_WARM,
+	FIELD_WAIT_US,
+	FIELD_CGROUP, /* text: "v1", "v2", "none" */
+	FIELD_EXIT_CODE,
+	FIELD_NOTE,
+	FIELD_TRUNCATED,
+	FIELD_RUN, /* the name of the code: main.py, or <run 3> */
+};
+
+/* How a run ended, by the warden's evidence. */
+enum ending {
+	ENDING_EXITED = 1, /* the main process ended by itself: see its status */
+	ENDING_TIME,
+	ENDING_CPU,
+	ENDING_MEMORY,
+	ENDING_KILLED, /* the engine asked for it */
+	ENDING_FAILED, /* ours */
+};
+
+/* Descriptors that come with MESSAGE_FORK_CELL, in this order. After them
+ * come the cgroup descriptors: v1 one open `tasks` file a hierarchy, v2 the
+ * directory. */
+enum fork_fd {
+	FORK_FD_USER,
+	FORK_FD_PID,
+	FORK_FD_MOUNT,
+	FORK_FD_IPC,
+	FORK_FD_UTS,
+	FORK_FD_STDIN,
+	FORK_FD_STDOUT,
+	FORK_FD_STDERR,
+	FORK_FD_CONTROL,
+	FORK_FD_MAILBOX,
+	FORK_FD_CGROUP,
+};
+
+/* Descriptors that come with MESSAGE_INIT_MADE. */
+enum init_fd {
+	INIT_FD_PIDFD,
+	INIT_FD_USER,
+	INIT_FD_PID,
+	INIT_FD_MOUNT,
+	INIT_FD_IPC,
+	INIT_FD_UTS,
+	INIT_FD_WORKSPACE,
+	INIT_FD_COUNT,
+};
+
+/* Descriptors that come with MESSAGE_CELL. */
+enum cell_fd {
+	CELL_FD_MAILBOX,
+	CELL_FD_STDIN,
+	CELL_FD_STDOUT,
+	CELL_FD_STDERR,
+	CELL_FD_COUNT,
+};
+
+#endif

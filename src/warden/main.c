@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main: how a warden starts.
+ *
+ *   execpy-warden --guest PROGRAM [--fonts FILE]
+ *
+ * with the engine's socket as descriptor 3. Stages:
+ *
+ *   1. As whoever the caller is, possibly root. Should: close what was
+ *      inherited, open what the caller may read, make cgroups. Mustn't: start
+ *      anything, talk to anybody.
+ *   2. If root: become an unprivileged id that no account has, for good.
+ *   3. Serve the engine until it is gone. Everything from here on works
+ *      without privilege. */
+#include "warden/warden.h"
+
+#include "base/cleanup.h"
+#include "jail/credentials.h"
+#include "jail/landlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ENGINE_SOCKET 3
+
+/* Root becomes UID_BASE + pid: above all ranges that systemd's documentation
+ * hands out to users, services and containers, and different for each warden. */
+#define UID_BASE 1900000000u
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+/* The guest runs from a sealed copy in memory: the file on disk may belong to
+ * the id that a rootless guest has outside, and /proc/self/exe would lead to
+ * it (CVE-2019-5736). */
+static int seal_program(const char *path, struct error *err)
+{
+	autofd from = open(path, O_RDONLY | O_CLOEXEC);
+	autofd copy = -1;
+	off_t offset = 0;
+	ssize_t r;
+
+	if (from < 0)
+		return fail(err, errno, "warden: open %s", path);
+	copy = memfd_create("execpy-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	if (copy < 0 && errno == EINVAL) /* before Linux 6.3 all are executable */
+		copy = memfd_create("execpy-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (copy < 0)
+		return fail(err, errno, "warden: memfd_create");
+	while ((r = sendfile(copy, from, &offset, 1 << 20)) > 0)
+		;
+	if (r < 0 || fchmod(copy, 0555) < 0)
+		return fail(err, errno, "warden: copy %s", path);
+	if (fcntl(copy, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return fail(err, errno, "warden: seal the guest program");
+	return take_fd(&copy);
+}
+
+static int parse(int argc, char **argv, const char **ret_guest, const char **ret_fonts,
+		 struct error *err)
+{
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--guest") == 0)
+			*ret_guest = argv[i + 1];
+		else if (strcmp(argv[i], "--fonts") == 0)
+			*ret_fonts = argv[i + 1];
+		else
+			return refuse(err, EINVAL, "warden: unknown option %s", argv[i]);
+	}
+	if (!*ret_guest)
+		return refuse(err, EINVAL, "warden: is started by execpy, not by hand");
+	return 0;
+}
+
+static int prepare(struct warden *warden, int argc, char **argv, struct error *err)
+{
+	const char *guest = NULL, *fonts = NULL, *slash;
+	bool root = geteuid() == 0;
+	int r = parse(argc, argv, &guest, &fonts, err);
+
+	if (r < 0)
+		return r;
+	if (fcntl(ENGINE_SOCKET, F_GETFD) < 0)
+		return refuse(err, EBADF, "warden: is started by execpy, not by hand");
+	if (close_range(ENGINE_SOCKET + 1, ~0U, 0) < 0)
+		return fail(err, errno, "warden: close inherited descriptors");
+	fcntl(ENGINE_SOCKET, F_SETFD, FD_CLOEXEC);
+	signal(SIGPIPE, SIG_IGN);
+	umask(022);
+	warden->engine = ENGINE_SOCKET;
+	warden->font_list = -1;
+	warden->guest_program = seal_program(guest, err);
+	if (warden->guest_program < 0)
+		return warden->guest_program;
+	if (fonts) {
+		slash = strrchr(fonts, '/');
+		snprintf(warden->font_list_name, sizeof warden->font_list_name, "%s",
+			 slash ? slash + 1 : fonts);
+		warden->font_list = open(fonts, O_RDONLY | O_CLOEXEC);
+	}
+#ifndef UNSAFE_WITHOUT_LANDLOCK
+	if (landlock_abi() == 0)
+		return refuse(err, ENOSYS,
+			      "warden: this kernel has no Landlock (Linux 5.13 and a "
+			      "landlock entry in the lsm= list are needed)");
+#endif
+	warden->uid = root ? UID_BASE + (uid_t)getpid() : geteuid();
+	warden->gid = root ? (gid_t)warden->uid : getegid();
+	r = cgroup_setup(&warden->cgroups, root ? warden->uid : (uid_t)-1, warden->gid, err);
+	if (r < 0)
+		return r;
+	r = cgroup_start_janitor(&warden->cgroups, ENGINE_SOCKET, err);
+	if (r < 0)
+		return r;
+	if (root) {
+		r = credentials_become(warden->uid, warden->gid, err);
+		if (r < 0)
+			return r;
+	}
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return fail(err, errno, "warden: no_new_privs");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct warden warden = {.magic = WARDEN_MAGIC, .engine = ENGINE_SOCKET};
+	struct error err = {0};
+
+	if (prepare(&warden, argc, argv, &err) < 0 || warden_run(&warden, &err) < 0) {
+		if (fcntl(ENGINE_SOCKET, F_GETFD) >= 0)
+			warden_say_failed(&warden, 0, err.text);
+		fprintf(stderr, "execpy-warden: %s\n", err.text);
+		return 1;
+	}
+	warden_shut_down(&warden);
+	return warden.exit_status;
+}

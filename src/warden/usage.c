@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usage: what the kernel says of a cell.
+ *
+ * With cgroups, their counters. Without, the cell's processes are found from
+ * init downwards and their proportional set sizes and CPU times are added up:
+ * good enough to end a run at its limit within some milliseconds; the hard
+ * backstop is RLIMIT_DATA, set in the cell. */
+#include "warden/warden.h"
+
+#include "base/cleanup.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define SAMPLED_PROCESSES_MAX 4096
+#define SAMPLED_DEPTH_MAX 64
+
+struct sample {
+	uint64_t memory_bytes, cpu_us, processes;
+};
+
+static pid_t pid_of(int pidfd)
+{
+	char path[64], line[128];
+	autofile *file = NULL;
+	int pid = -1;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "Pid: %d", &pid) == 1)
+			break;
+	return pid;
+}
+
+static uint64_t proportional_bytes(pid_t pid)
+{
+	char path[64], line[256];
+	uint64_t total = 0, kib;
+	autofile *file = NULL;
+
+	snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "Pss_Anon: %" SCNu64, &kib) == 1 ||
+		    sscanf(line, "Pss_Shmem: %" SCNu64, &kib) == 1)
+			total += kib * KIB;
+	return total;
+}
+
+static uint64_t cpu_us_of(pid_t pid)
+{
+	char path[64], text[1024];
+	unsigned long user, system, children_user, children_system;
+	autofd fd = -1;
+	const char *after;
+	ssize_t length;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+	if (length <= 0)
+		return 0;
+	text[length] = '\0';
+	/* The name may hold anything, so count from its last parenthesis. */
+	after = strrchr(text, ')');
+	if (!after || sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
+			     &user, &system, &children_user, &children_system) != 4)
+		return 0;
+	return (uint64_t)(user + system + children_user + children_system) * 1000000 /
+	       (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+static void sample_tree(pid_t pid, unsigned depth, bool is_init, struct sample *sample)
+{
+	char path[64];
+	autofile *children = NULL;
+	int child;
+
+	if (depth > SAMPLED_DEPTH_MAX || sample->processes > SAMPLED_PROCESSES_MAX)
+		return;
+	sample->cpu_us += cpu_us_of(pid);
+	if (!is_init) {
+		sample->memory_bytes += proportional_bytes(pid);
+		sample->processes++;
+	}
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+	children = fopen(path, "re");
+	while (children && fscanf(children, "%d", &child) == 1)
+		sample_tree(child, depth + 1, false, sample);
+}
+
+static uint64_t disk_bytes(const struct cell *cell)
+{
+	struct statvfs info;
+
+	if (cell->workspace < 0 || fstatvfs(cell->workspace, &info) < 0)
+		return 0;
+	return (uint64_t)(info.f_blocks - info.f_bfree) * info.f_frsize;
+}
+
+static struct sample take_sample(const struct cell *cell)
+{
+	struct sample sample = {0};
+	pid_t init = pid_of(cell->init_pidfd);
+
+	if (init > 0)
+		sample_tree(init, 0, true, &sample);
+	sample.memory_bytes += disk_bytes(cell);
+	return sample;
+}
+
+void usage_baseline(struct cell *cell)
+{
+	if (!cell->warden->cgroups.has_memory)
+		cell->baseline_bytes = take_sample(cell).memory_bytes;
+}
+
+void usage_read(struct cell *cell)
+{
+	const struct cgroup_root *cgroups = &cell->warden->cgroups;
+	struct cgroup_usage usage = {0};
+	struct error err = {0};
+
+	if (cgroups->mode != CGROUP_NONE && cell->has_cgroup &&
+	    cgroup_cell_usage(cgroups, &cell->cgroup, &usage, &err) < 0)
+		usage = cell->usage; /* the last that was read */
+	if (!cgroups->has_memory || !cgroups->has_pids || !cgroups->has_cpu) {
+		struct sample sample = take_sample(cell);
+		uint64_t own = sample.memory_bytes > cell->baseline_bytes
+				       ? sample.memory_bytes - cell->baseline_bytes
+				       : 0;
+
+		if (!cgroups->has_memory) {
+			usage.memory_peak_bytes = own > cell->usage.memory_peak_bytes
+							  ? own
+							  : cell->usage.memory_peak_bytes;
+			usage.oom_kills = own > cell->limits.memory_bytes || cell->usage.oom_kills;
+		}
+		if (!cgroups->has_pids) {
+			usage.processes = sample.processes;
+			usage.processes_peak = sample.processes > cell->usage.processes_peak
+						       ? sample.processes
+						       : cell->usage.processes_peak;
+		}
+		if (!cgroups->has_cpu)
+			usage.cpu_us = sample.cpu_us > cell->usage.cpu_us ? sample.cpu_us
+									  : cell->usage.cpu_us;
+	}
+	cell->usage = usage;
+}
+
+bool usage_alone(struct cell *cell)
+{
+	usage_read(cell);
+	return cell->usage.processes == 0;
+}
+
+/* No block or no inode is left on the cell's tmpfs. */
+bool usage_disk_full(const struct cell *cell)
+{
+	struct statvfs info;
+
+	return cell->workspace >= 0 && fstatvfs(cell->workspace, &info) == 0 &&
+	       (info.f_bfree == 0 || info.f_ffree == 0);
+}
