@@ -5,18 +5,14 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define START_TIMEOUT_MS 60000
-#define CLOSE_TIMEOUT_MS 5000
 
 int64_t now_us(void)
 {
@@ -170,40 +166,15 @@ int execpy_open(const struct execpy_options *options, struct execpy_engine **ret
 	return 0;
 }
 
-/* The warden ends on the end of its socket; the janitor holds the other end
- * until the cgroups are gone, so the end of file means that all is clean. */
-static void wait_until_clean(struct execpy_engine *engine)
-{
-	int64_t deadline = now_us() + CLOSE_TIMEOUT_MS * 1000;
-	struct pollfd polled = {.fd = engine->socket, .events = POLLIN};
-
-	shutdown(engine->socket, SHUT_WR);
-	while (now_us() < deadline) {
-		int fds[FRAME_FDS_MAX];
-		struct frame frame;
-		size_t count = 0;
-		int r;
-
-		if (poll(&polled, 1, (int)((deadline - now_us()) / 1000) + 1) < 0 && errno != EINTR)
-			break;
-		r = frame_receive(engine->socket, &engine->buffer, &frame, fds, &count);
-		for (size_t i = 0; i < count; i++)
-			close_fd(&fds[i]);
-		if (r == 0 || (r < 0 && r != -EAGAIN && r != -EBADMSG))
-			break;
-	}
-}
-
 void execpy_close(struct execpy_engine *engine)
 {
 	if (!engine)
 		return;
 	while (!TAILQ_EMPTY(&engine->runs))
 		run_free(TAILQ_FIRST(&engine->runs));
-	if (engine->socket >= 0) {
-		wait_until_clean(engine);
-		close(engine->socket);
-	}
+	/* The warden ends with its socket, and its janitor, the process that was
+	 * started, once everything of it is gone. */
+	close_fd(&engine->socket);
 	if (engine->warden > 0)
 		while (waitpid(engine->warden, NULL, 0) < 0 && errno == EINTR)
 			;

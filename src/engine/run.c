@@ -412,6 +412,7 @@ static int ask_cell(struct run *run, struct error *err)
 	bool automatic = !request->template || strcmp(request->template, "auto") == 0;
 	autobytes frame = {0};
 	struct module_list modules = {.frame = &frame};
+	autobytes name = {0};
 	size_t at;
 
 	/* The old id may still have messages under way. */
@@ -421,6 +422,13 @@ static int ask_cell(struct run *run, struct error *err)
 	if (automatic && !run->retried)
 		imports_scan(code, add_module, &modules);
 	frame_end(&frame, at);
+	for (size_t i = 0; i < modules.count; i++)
+		bytes_append_format(&name, "%s%s", i ? "+" : "", modules.seen[i]);
+	bytes_append(&name, "", 1);
+	free(run->result->template);
+	run->result->template = strdup(modules.count ? (const char *)name.data : "bare");
+	if (!run->result->template)
+		return fail(err, ENOMEM, "request");
 	return engine_say(run->engine, &frame, NULL, 0, err);
 }
 
@@ -566,8 +574,7 @@ int run_begin(struct run *run, struct error *err)
 		return r;
 	bytes_append(&result->code, request->code, request->code_length);
 	result->policy = strdup(request->policy ? request->policy : "open");
-	result->template = strdup(request->template ? request->template : "auto");
-	if (result->code.failed || !result->policy || !result->template)
+	if (result->code.failed || !result->policy)
 		return fail(err, ENOMEM, "request");
 	run->began_us = now_us();
 	return ask_cell(run, err);

@@ -197,7 +197,7 @@ int display_install(struct error *err)
 {
 	static PyMethodDef method = {
 		"display", (PyCFunction)(void (*)(void))display, METH_VARARGS | METH_KEYWORDS,
-		"display(*objects)\n--\n\nShows objects in the result of this run, as a notebook does."};
+		"display($module, /, *objects, **options)\n--\n\nShows objects in the result of this run, as a notebook does."};
 	PyObject *function = PyCFunction_New(&method, NULL);
 
 	if (!function || PyDict_SetItemString(PyEval_GetBuiltins(), "display", function) < 0)

@@ -176,7 +176,8 @@ static int set_text(PyObject *dictionary, const char *key, const char *text)
 static PyObject *prepare(struct span request)
 {
 	struct reader reader = reader_of(request);
-	PyObject *arguments = PyList_New(0), *directory, *path, *module, *globals;
+	PyObject *arguments = Py_BuildValue("[s]", RUN_FILE_NAME);
+	PyObject *directory, *path, *module, *globals;
 	struct frame frame;
 	struct reader fields;
 	struct field field;

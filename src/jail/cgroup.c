@@ -21,12 +21,15 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CGROUP_PREFIX "execpy."
@@ -414,43 +417,29 @@ void cgroup_teardown(struct cgroup_root *root)
 	}
 }
 
-static _Noreturn void janitor_main(const struct cgroup_root *root, int alive)
+int cgroup_fork_janitor(const struct cgroup_root *root, struct error *err)
 {
-	char byte;
+	pid_t child = fork();
+	int status = 0;
 
-	setsid();
-	/* Nothing is ever written: this returns when the last holder is gone. */
-	while (read(alive, &byte, 1) < 0 && errno == EINTR)
+	if (child < 0)
+		return fail(err, errno, "cgroup: fork the janitor");
+	if (child == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+			return fail(err, errno, "cgroup: ask to die with the janitor");
+		return 0;
+	}
+	for (int number = 1; number < 32; number++)
+		if (number != SIGCHLD)
+			signal(number, SIG_IGN);
+	close_range(0, ~0U, CLOSE_RANGE_CLOEXEC);
+	close_range(0, 3, 0); /* the caller's streams and the engine's socket */
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		if (root->directory[i] >= 0)
 			sweep_directory(root->parent[i], root->name, 0);
-	_exit(0);
-}
-
-int cgroup_start_janitor(const struct cgroup_root *root, int hold_open, struct error *err)
-{
-	int alive[2];
-	pid_t pid;
-
-	if (root->mode == CGROUP_NONE)
-		return 0;
-	if (pipe2(alive, O_CLOEXEC) < 0)
-		return fail(err, errno, "cgroup: pipe");
-	pid = fork();
-	if (pid < 0)
-		return fail(err, errno, "cgroup: fork the janitor");
-	if (pid == 0) {
-		close(alive[1]);
-		for (int signal_number = 1; signal_number < 32; signal_number++)
-			if (signal_number != SIGCHLD)
-				signal(signal_number, SIG_IGN);
-		janitor_main(root, alive[0]);
-	}
-	/* The writing end stays open for as long as the caller lives; children
-	 * of the caller close it with everything else (descriptors_keep). */
-	close(alive[0]);
-	return 0;
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
 int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgroup_cell *ret_cell,

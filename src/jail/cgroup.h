@@ -57,11 +57,11 @@ struct cgroup_usage {
  * them. Fails only on surprises; a host without usable cgroups is mode NONE. */
 int cgroup_setup(struct cgroup_root *root, uid_t owner, gid_t owner_group, struct error *err);
 void cgroup_teardown(struct cgroup_root *root);
-/* Forks a process that waits for the caller's end, however it comes, and then
- * removes the caller's directories, which an unprivileged caller could not.
- * It holds `hold_open` until it is done, so that whoever has the other end of
- * that socket sees when all is clean. */
-int cgroup_start_janitor(const struct cgroup_root *root, int hold_open, struct error *err);
+/* Forks. The child goes on as the warden; the caller becomes its janitor: it
+ * waits for the child's end, however that comes, removes the directories, which
+ * an unprivileged process could not, and exits as the child did. So whoever
+ * waits for the caller knows that all is clean. The child dies with it. */
+int cgroup_fork_janitor(const struct cgroup_root *root, struct error *err);
 const char *cgroup_mode_name(enum cgroup_mode mode); /* "v1", "v2", "none" */
 
 /* A fresh cgroup for one cell: one that was killed once kills what enters it. */

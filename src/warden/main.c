@@ -118,7 +118,7 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 	r = cgroup_setup(&warden->cgroups, root ? warden->uid : (uid_t)-1, warden->gid, err);
 	if (r < 0)
 		return r;
-	r = cgroup_start_janitor(&warden->cgroups, ENGINE_SOCKET, err);
+	r = cgroup_fork_janitor(&warden->cgroups, err);
 	if (r < 0)
 		return r;
 	if (root) {

@@ -980,7 +980,7 @@ struct value *fold_call(struct walk *walk, const char *path, const struct call *
 		if (strcmp(name, "int") == 0 && call->count && call->count <= 2 &&
 		    is_whole_text(value_plain(call->values[0])) &&
 		    length_of(value_plain(call->values[0])) < 20 && !call->named_count)
-			return call_constant(walk, PyEval_GetBuiltins(), "int", call);
+			return call_constant(walk, (PyObject *)&PyLong_Type, "__call__", call);
 		if ((strcmp(name, "list") == 0 || strcmp(name, "tuple") == 0 ||
 		     strcmp(name, "iter") == 0) &&
 		    call->count == 1) {
