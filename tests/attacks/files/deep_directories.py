@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+#| id = "F13"
+#| title = "A directory tree 10,000 deep"
+#| does = "Collecting and cleaning is iterative and bounded: the result comes within the grace."
+#| out = true
+#| [expect]
+#| status = "ok|disk_limit"
+#| has = ["@made"]
+#| files = ["top.txt"]
+#| [control]
+#| kind = "plain"
+#| has = ["@made: 10000"]
+with open("top.txt", "w") as file:
+    file.write("top")
+count = 0
+try:
+    for count in range(1, 10001):
+        os.mkdir("d")
+        os.chdir("d")
+except OSError:
+    pass
+try:
+    with open("@MARK@", "w") as file:
+        file.write("bottom")
+except OSError:
+    pass
+verdict("made", str(count))

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+#| id = "R02"
+#| title = "The same amount, split over four children"
+#| does = "The limit is one for all processes of the run."
+#| [expect]
+#| status = "memory_limit"
+#| lacks = ["@sum: DID"]
+#| [control]
+#| kind = "plain"
+#| verdicts = {sum = "DID"}
+import time
+
+children = []
+for _ in range(4):
+    child = os.fork()
+    if child == 0:
+        kept = bytearray(b"x") * (40 << 20)
+        time.sleep(1)
+        os._exit(0)
+    children.append(child)
+if [os.waitpid(child, 0)[1] for child in children] == [0] * 4:
+    verdict("sum", "DID")

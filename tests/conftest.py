@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared fixtures: one product, one canary, and a witness around every test that runs code."""
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from harness import host, witness                      # noqa: E402
+from harness.product import Product                     # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="also the long parts of the suite")
+    parser.addoption("--no-controls", action="store_true",
+                     help="do not show again that each attack works unconfined")
+
+
+def pytest_configure(config):
+    os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin:" + os.environ.get("PATH", "")
+    witness.become_subreaper()
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--full"):
+        return
+    for item in items:
+        if item.get_closest_marker("full"):
+            item.add_marker(pytest.mark.skip(reason="only with --full"))
+
+
+@pytest.fixture(scope="session")
+def full(pytestconfig):
+    return pytestconfig.getoption("--full")
+
+
+@pytest.fixture(scope="session")
+def base():
+    """Where everything of this session is; readable by every user, so that modes can differ."""
+    os.umask(0o022)
+    directory = Path(tempfile.mkdtemp(prefix="suite-", dir="/tmp"))
+    os.chmod(directory, 0o755)
+    previous, tempfile.tempdir = tempfile.tempdir, str(directory)
+    yield directory
+    tempfile.tempdir = previous
+    host.forget_helpers()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def canary(base):
+    canary = witness.Canary()
+    os.environ["EXECPY_TEST_SECRET"] = canary.secret
+    yield canary
+    canary.close()
+
+
+@pytest.fixture(scope="session")
+def unchecked_product(base, canary):
+    product = Product(base, canary)
+    yield product
+    product.close()
+
+
+@pytest.fixture(scope="session")
+def product(unchecked_product):
+    """The product, known to run `print(1)` right: no test of a refusal can pass without that."""
+    unchecked_product.answers()
+    return unchecked_product
+
+
+@pytest.fixture
+def watch(product, canary):
+    """A witness of the host from before the test; checked again when the test has ended."""
+    seen = witness.Witness(canary)
+    yield seen
+    seen.check()
+
+
+_serial = iter(range(1 << 30))
+
+
+@pytest.fixture
+def place(product, request):
+    """A fresh directory of the user of the mode, gone after the test."""
+    directory = product.directory(f"place-{next(_serial)}")
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def run(product, watch, place):
+    """run(code, *options) -> Completed with a validated result, policy open, in `place`."""
+    def run(code, *options, **more):
+        return product.run(code, "--policy", "open", *options, cwd=place, **more)
+    return run
+
+
+@pytest.fixture
+def plain(product, watch, place):
+    """plain(*args) -> Completed of `execpy run --policy open ARGS…` without --json."""
+    def plain(*args, **more):
+        return product.execute("run", "--policy", "open", *args, cwd=place, **more)
+    return plain
+
+
+def need(name):
+    """Skips the test when the host lacks a feature, with exactly that reason."""
+    reason = host.missing_feature(name)
+    if reason:
+        pytest.skip(reason)
