@@ -152,8 +152,8 @@ static void on_death(evutil_socket_t pidfd, short what, void *argument)
 		event_del(cell->deadline);
 	if (cell->state < CELL_KILLED) {
 		cell->ending = ENDING_FAILED;
-		snprintf(cell->why, sizeof cell->why, "init of the cell ended%s%s",
-			 cell->template->dead ? ": " : "", cell->template->why);
+		snprintf(cell->why, sizeof cell->why, "init of the cell ended: %.280s",
+			 cell->template->dead ? cell->template->why : "it was killed");
 	}
 	cell->state = CELL_ENDED;
 	if (cell->started_us) {

@@ -4,7 +4,7 @@
  * With cgroups, their counters. Without, the cell's processes are found from
  * init downwards and their proportional set sizes and CPU times are added up:
  * good enough to end a run at its limit within some milliseconds; the hard
- * backstop is RLIMIT_DATA, set in the cell. */
+ * backstops are RLIMIT_DATA and RLIMIT_CPU, set in the cell. */
 #include "warden/warden.h"
 
 #include "base/cleanup.h"
@@ -107,9 +107,13 @@ static struct sample take_sample(const struct cell *cell)
 {
 	struct sample sample = {0};
 	pid_t init = pid_of(cell->init_pidfd);
+	pid_t main_process = pid_of(cell->main_pidfd);
 
+	/* Two trees: the main process is the keeper's child, orphans are init's. */
 	if (init > 0)
 		sample_tree(init, 0, true, &sample);
+	if (main_process > 0)
+		sample_tree(main_process, 0, false, &sample);
 	sample.memory_bytes += disk_bytes(cell);
 	return sample;
 }
