@@ -11,32 +11,32 @@
 #define GIB (UINT64_C(1) << 30)
 
 /* A request. */
-#define CODE_BYTES_MAX       (1 * MIB) /* the verifier needs 0.5 KB a byte in the worst case */
-#define ARGUMENT_COUNT_MAX   256
-#define ARGUMENT_BYTES_MAX   (64 * KIB) /* all arguments together */
+#define CODE_BYTES_MAX        (1 * MIB) /* the verifier needs 0.5 KB a byte in the worst case */
+#define ARGUMENT_COUNT_MAX    256
+#define ARGUMENT_BYTES_MAX    (64 * KIB) /* all arguments together */
 #define ENVIRONMENT_COUNT_MAX 256
 #define ENVIRONMENT_BYTES_MAX (64 * KIB)
-#define STDIN_BYTES_MAX      (256 * MIB)
-#define INPUT_FILES_MAX      1024
-#define FILE_NAME_BYTES_MAX  4096 /* PATH_MAX: a path inside the workspace */
-#define FILE_DEPTH_MAX       32
+#define STDIN_BYTES_MAX       (256 * MIB)
+#define INPUT_FILES_MAX       1024
+#define FILE_NAME_BYTES_MAX   4096 /* PATH_MAX: a path inside the workspace */
+#define FILE_DEPTH_MAX        32
 
 /* A result. */
-#define RESPONSE_BYTES_MAX   (32 * MIB) /* values, displays, error of one run */
-#define DISPLAY_COUNT_MAX    256
-#define TRACEBACK_FRAMES_MAX 64
-#define REPR_CHARACTERS_MAX  (64 * KIB) /* text/plain of a value; longer is shortened */
-#define COLLECT_ENTRIES_MAX  10000 /* directory entries looked at */
-#define COLLECT_FILES_MAX    1000  /* files listed */
-#define COLLECT_TIME_MS      2000
+#define RESPONSE_BYTES_MAX     (32 * MIB) /* values, displays, error of one run */
+#define DISPLAY_COUNT_MAX      256
+#define TRACEBACK_FRAMES_MAX   64
+#define REPR_CHARACTERS_MAX    (64 * KIB) /* text/plain of a value; longer is shortened */
+#define COLLECT_ENTRIES_MAX    10000      /* directory entries looked at */
+#define COLLECT_FILES_MAX      1000       /* files listed */
+#define COLLECT_TIME_MS        2000
 #define COLLECT_FILE_BYTES_MAX (1 * GIB)
 
 /* A run's life, in milliseconds. */
-#define TEMPLATE_START_MS    60000 /* imports included */
-#define CELL_START_MS        10000
-#define DRAIN_MS             100 /* children of a main process that ended */
-#define FRAMES_WAIT_MS       50  /* for the frames at a time limit */
-#define USAGE_POLL_MS        5   /* the finest step of CPU accounting */
-#define USAGE_POLL_SLOW_MS   50  /* how late an OOM kill of a child may be seen */
+#define TEMPLATE_START_MS  60000 /* imports included */
+#define CELL_START_MS      10000
+#define DRAIN_MS           100 /* children of a main process that ended */
+#define FRAMES_WAIT_MS     50  /* for the frames at a time limit */
+#define USAGE_POLL_MS      5   /* the finest step of CPU accounting */
+#define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
 
 #endif

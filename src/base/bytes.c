@@ -143,6 +143,5 @@ char *span_to_string(struct span span)
 
 bool span_equals(struct span span, const char *text)
 {
-	return strlen(text) == span.length &&
-	       memcmp(span.data, text, span.length) == 0;
+	return strlen(text) == span.length && memcmp(span.data, text, span.length) == 0;
 }

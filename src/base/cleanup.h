@@ -46,11 +46,11 @@ static inline void close_fd(int *fd)
 	*fd = -1;
 }
 
-#define take_ptr(pointer)                          \
-	({                                         \
+#define take_ptr(pointer)                             \
+	({                                            \
 		__typeof__(pointer) taken_ = pointer; \
-		pointer = NULL;                    \
-		taken_;                            \
+		pointer = NULL;                       \
+		taken_;                               \
 	})
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))

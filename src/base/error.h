@@ -31,8 +31,7 @@ int refuse(struct error *err, int number, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Puts "context: " before the text that is there. Returns -err->number. */
-int fail_wrap(struct error *err, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+int fail_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A short name such as "EPERM", or "errno 4095" in a static buffer. */
 const char *errno_name(int number);

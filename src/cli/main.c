@@ -94,8 +94,9 @@ int write_whole(int fd, const void *data, size_t length)
 
 static void help(FILE *to)
 {
-	fprintf(to, "execpy %s: runs Python that a stranger wrote, and gives back everything that "
-		    "happened\n\n",
+	fprintf(to,
+		"execpy %s: runs Python that a stranger wrote, and gives back everything that "
+		"happened\n\n",
 		execpy_version());
 	for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
 		fprintf(to, "  execpy %-8s %s\n", commands[i].name, commands[i].summary);

@@ -62,8 +62,8 @@ static void on_signal(int number)
 
 static int add_environment(struct options *options, const char *pair)
 {
-	const char **grown = realloc(options->environment,
-				     (options->environment_count + 2) * sizeof *grown);
+	const char **grown =
+		realloc(options->environment, (options->environment_count + 2) * sizeof *grown);
 
 	if (!grown)
 		return own_error("out of memory");
@@ -135,7 +135,7 @@ static int set_limit(struct options *options, const char *option, const char *va
 static int take_valued(struct options *options, const char *option, char *value)
 {
 	static const char *const known[] = {"-c",    "--stdin", "--policy",  "--file",
-					    "--out", "--env",	"--template"};
+					    "--out", "--env",   "--template"};
 	bool is_known = limit_find_option(option) != NULL;
 	int r = 0;
 
@@ -196,9 +196,10 @@ static int parse(struct options *options, int argc, char **argv)
 		}
 		if (argv[i][0] != '-' || strcmp(argv[i], "-") == 0) {
 			if (options->code_path)
-				return 1 + usage_error("one FILE at a time: \"%.60s\" and \"%.60s\"; "
-						       "arguments of the code go after --",
-						       options->code_path, argv[i]);
+				return 1 +
+				       usage_error("one FILE at a time: \"%.60s\" and \"%.60s\"; "
+						   "arguments of the code go after --",
+						   options->code_path, argv[i]);
 			options->code_path = argv[i];
 			continue;
 		}
@@ -210,8 +211,9 @@ static int parse(struct options *options, int argc, char **argv)
 		}
 		r = take_valued(options, argv[i], value);
 		if (r == 0)
-			return 1 + usage_error("\"%.60s\" is not an option; see `execpy run --help`",
-					       argv[i]);
+			return 1 +
+			       usage_error("\"%.60s\" is not an option; see `execpy run --help`",
+					   argv[i]);
 		if (r > 1)
 			return 1 + r;
 		i += !joined;

@@ -52,9 +52,9 @@ size_t capture_add(struct capture streams[2], int which, const void *data, size_
 	struct capture *capture = &streams[which];
 	uint64_t head_limit = truncate ? limit / 2 : limit;
 	uint64_t used = kept(streams);
-	size_t within = used >= head_limit		    ? 0
+	size_t within = used >= head_limit           ? 0
 			: length > head_limit - used ? (size_t)(head_limit - used)
-							: length;
+						     : length;
 
 	capture->total += length;
 	/* Once something was left out of a stream, its head is closed. */

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 int64_t now_us(void)
 {
 	struct timespec now;
@@ -86,8 +85,8 @@ static void on_message(evutil_socket_t socket, short what, void *argument)
 		died(engine, text);
 	} else {
 		TAILQ_FOREACH(run, &engine->runs, entry)
-			if (run->id == frame.id)
-				break;
+		if (run->id == frame.id)
+			break;
 		if (run)
 			run_message(run, &frame, fds, count);
 	}
@@ -104,7 +103,7 @@ static void on_cancel(evutil_socket_t fd, short what, void *argument)
 	if (read(fd, &count, sizeof count) != sizeof count)
 		return;
 	TAILQ_FOREACH(run, &engine->runs, entry)
-		run_cancel(run);
+	run_cancel(run);
 }
 
 void execpy_cancel(struct execpy_engine *engine)

@@ -44,8 +44,7 @@ EXECPY_API int execpy_open(const struct execpy_options *options, struct execpy_e
 EXECPY_API void execpy_close(struct execpy_engine *engine);
 /* How limits are enforced on this host: "v2", "v1" or "none"; and why not
  * better, or NULL. Owned by the engine. */
-EXECPY_API const char *execpy_cgroup_mode(const struct execpy_engine *engine,
-					  const char **ret_why);
+EXECPY_API const char *execpy_cgroup_mode(const struct execpy_engine *engine, const char **ret_why);
 
 /* The limits of one run. 0 in a field means its default (docs/limits.md). */
 struct execpy_limits {
@@ -66,7 +65,7 @@ struct execpy_file {
 struct execpy_request {
 	const char *code; /* exactly these bytes are run; UTF-8 */
 	size_t code_length;
-	const char *const *arguments; /* sys.argv[1:]; NULL-terminated, or NULL */
+	const char *const *arguments;   /* sys.argv[1:]; NULL-terminated, or NULL */
 	const char *const *environment; /* NAME=VALUE; NULL-terminated, or NULL */
 	int stdin_fd; /* read to its end and passed on; -1: empty. Stays the caller's */
 	const struct execpy_file *files;

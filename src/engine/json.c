@@ -75,8 +75,8 @@ size_t utf8_sequence(struct span text)
 
 bool json_text(struct json *json, struct span text)
 {
-	static const char escapes[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',
-				       ['\f'] = 'f', ['\r'] = 'r'};
+	static const char escapes[] = {
+		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
 	bool lossy = false;
 	size_t plain = 0; /* bytes at the front that need no change */
 

@@ -202,8 +202,9 @@ static void explain(struct execpy_result *result)
 			 limits[i].words, value);
 	}
 	if (result->status == EXECPY_CRASHED)
-		snprintf(result->reason, sizeof result->reason, "the code was ended by signal %d (%s)",
-			 result->signal, strsignal(result->signal));
+		snprintf(result->reason, sizeof result->reason,
+			 "the code was ended by signal %d (%s)", result->signal,
+			 strsignal(result->signal));
 	else if (result->status == EXECPY_CANCELLED)
 		snprintf(result->reason, sizeof result->reason, "the run was cancelled");
 	else if (result->status == EXECPY_INTERNAL_ERROR)
@@ -342,8 +343,7 @@ static void write_text_or(struct json *json, const char *key, struct span body,
 }
 
 /* `raw`: from the stop signal's handler, with byte offsets and no source. */
-static void write_frame(struct execpy_result *result, struct json *json, struct span body,
-			bool raw)
+static void write_frame(struct execpy_result *result, struct json *json, struct span body, bool raw)
 {
 	struct field field;
 	struct span line = {NULL, 0}, end_line = {NULL, 0};

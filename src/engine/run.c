@@ -462,8 +462,8 @@ static int make_id(char id[40], struct error *err)
 	return 0;
 }
 
-static int check_list(const char *const *list, size_t count_max, size_t bytes_max,
-		      const char *what, bool pairs, struct error *err)
+static int check_list(const char *const *list, size_t count_max, size_t bytes_max, const char *what,
+		      bool pairs, struct error *err)
 {
 	size_t bytes = 0, count = 0;
 
@@ -474,8 +474,9 @@ static int check_list(const char *const *list, size_t count_max, size_t bytes_ma
 				      list[count]);
 	}
 	if (count > count_max || bytes > bytes_max)
-		return refuse(err, E2BIG, "%s: at most %zu with %zu bytes together, not %zu with %zu",
-			      what, count_max, bytes_max, count, bytes);
+		return refuse(err, E2BIG,
+			      "%s: at most %zu with %zu bytes together, not %zu with %zu", what,
+			      count_max, bytes_max, count, bytes);
 	return 0;
 }
 
@@ -484,7 +485,8 @@ static int check_file(const struct execpy_file *file, struct error *err)
 	struct stat info;
 
 	if (!file->name[0] || file->name[0] == '/')
-		return refuse(err, EINVAL, "file \"%.200s\": its name must be relative", file->name);
+		return refuse(err, EINVAL, "file \"%.200s\": its name must be relative",
+			      file->name);
 	if (strcmp(file->name, "main.py") == 0)
 		return refuse(err, EINVAL, "file main.py: this name is the code's own");
 	if (fstat(file->fd, &info) < 0)
@@ -528,7 +530,7 @@ static int hash_inputs(struct run *run, struct error *err)
 static int check_limits(struct run *run, struct error *err)
 {
 	const struct execpy_limits *asked = &run->request->limits;
-	const uint64_t given[] = {asked->time_ms,   asked->cpu_ms,	asked->memory_bytes,
+	const uint64_t given[] = {asked->time_ms,   asked->cpu_ms,       asked->memory_bytes,
 				  asked->processes, asked->output_bytes, asked->disk_bytes};
 	struct limits *limits = &run->result->limits;
 

@@ -94,8 +94,9 @@ static int find_programs(struct programs *programs, const char *directory, struc
 static int spawn(struct execpy_engine *engine, const struct programs *programs, int socket,
 		 struct error *err)
 {
-	const char *arguments[] = {"execpy-warden", "--guest", programs->guest,
-				   programs->fonts[0] ? "--fonts" : NULL, programs->fonts, NULL};
+	const char *arguments[] = {"execpy-warden", "--guest",
+				   programs->guest, programs->fonts[0] ? "--fonts" : NULL,
+				   programs->fonts, NULL};
 	char passed[ARRAY_LENGTH(passed_on)][128];
 	char *environment[ARRAY_LENGTH(passed_on) + 2] = {(char *)"PATH=/usr/bin:/bin"};
 	posix_spawn_file_actions_t actions;

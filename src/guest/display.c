@@ -17,9 +17,9 @@ static unsigned shown;
 static const struct {
 	const char *method, *mime;
 } formats[] = {
-	{"_repr_html_", "text/html"},          {"_repr_markdown_", "text/markdown"},
-	{"_repr_svg_", "image/svg+xml"},       {"_repr_png_", "image/png"},
-	{"_repr_jpeg_", "image/jpeg"},         {"_repr_latex_", "text/latex"},
+	{"_repr_html_", "text/html"},        {"_repr_markdown_", "text/markdown"},
+	{"_repr_svg_", "image/svg+xml"},     {"_repr_png_", "image/png"},
+	{"_repr_jpeg_", "image/jpeg"},       {"_repr_latex_", "text/latex"},
 	{"_repr_json_", "application/json"},
 };
 
@@ -69,10 +69,10 @@ static void put_plain(struct bytes *frame, PyObject *object)
 		PyObject *head = PyUnicode_Substring(text, 0, half);
 		PyObject *tail = PyUnicode_Substring(text, length - half, length);
 		PyObject *whole =
-			head && tail ? PyUnicode_FromFormat(
-					       "%U\n… %zd of %zd characters left out …\n%U", head,
-					       length - 2 * half, length, tail)
-				     : NULL;
+			head && tail
+				? PyUnicode_FromFormat("%U\n… %zd of %zd characters left out …\n%U",
+						       head, length - 2 * half, length, tail)
+				: NULL;
 
 		Py_XDECREF(head);
 		Py_XDECREF(tail);
@@ -195,9 +195,10 @@ static PyObject *display(PyObject *self, PyObject *arguments, PyObject *options)
 
 int display_install(struct error *err)
 {
-	static PyMethodDef method = {
-		"display", (PyCFunction)(void (*)(void))display, METH_VARARGS | METH_KEYWORDS,
-		"display($module, /, *objects, **options)\n--\n\nShows objects in the result of this run, as a notebook does."};
+	static PyMethodDef method = {"display", (PyCFunction)(void (*)(void))display,
+				     METH_VARARGS | METH_KEYWORDS,
+				     "display($module, /, *objects, **options)\n--\n\nShows "
+				     "objects in the result of this run, as a notebook does."};
 	PyObject *function = PyCFunction_New(&method, NULL);
 
 	if (!function || PyDict_SetItemString(PyEval_GetBuiltins(), "display", function) < 0)

@@ -63,8 +63,8 @@ static void put_text_object(struct bytes *frame, enum field_name name, PyObject 
 static PyObject *foreign_line(PyObject *file, long line)
 {
 	PyObject *linecache = PyImport_ImportModule("linecache");
-	PyObject *text = linecache ? PyObject_CallMethod(linecache, "getline", "Ol", file, line)
-				   : NULL;
+	PyObject *text =
+		linecache ? PyObject_CallMethod(linecache, "getline", "Ol", file, line) : NULL;
 	PyObject *stripped = text ? PyObject_CallMethod(text, "rstrip", "s", "\r\n") : NULL;
 
 	PyErr_Clear();
@@ -116,8 +116,7 @@ static void put_frame(struct bytes *out, PyObject *file, PyObject *function,
 	if (position.end_column >= 0)
 		frame_put_number(&body, FIELD_END_COLUMN, column_at(end_line, position.end_column));
 	if (line.length > 0)
-		frame_put(&body, FIELD_SOURCE, line.data,
-			  line.length > 1000 ? 1000 : line.length);
+		frame_put(&body, FIELD_SOURCE, line.data, line.length > 1000 ? 1000 : line.length);
 	Py_XDECREF(foreign);
 	if (!body.failed)
 		frame_put(out, FIELD_FRAME, body.data, body.length);
@@ -245,7 +244,8 @@ static PyObject *display_text(PyObject *type, PyObject *value, PyObject *traceba
 
 static void print_error(PyObject *type, PyObject *value, PyObject *traceback, PyObject *text)
 {
-	PyObject *hook = PySys_GetObject("excepthook"), *standard = PySys_GetObject("__excepthook__");
+	PyObject *hook = PySys_GetObject("excepthook"),
+		 *standard = PySys_GetObject("__excepthook__");
 	PyObject *stream = PySys_GetObject("stderr"), *result;
 
 	if (hook && hook != standard) {
@@ -256,7 +256,8 @@ static void print_error(PyObject *type, PyObject *value, PyObject *traceback, Py
 		Py_XDECREF(result);
 		return;
 	}
-	if (text && stream && stream != Py_None && PyFile_WriteObject(text, stream, Py_PRINT_RAW) < 0)
+	if (text && stream && stream != Py_None &&
+	    PyFile_WriteObject(text, stream, Py_PRINT_RAW) < 0)
 		PyErr_Clear();
 }
 

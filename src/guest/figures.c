@@ -95,11 +95,11 @@ static int backend_exec(PyObject *module)
 
 PyObject *figures_backend_init(void)
 {
-	static PyMethodDef methods[] = {
-		{"show", (PyCFunction)(void (*)(void))show, METH_VARARGS | METH_KEYWORDS,
-		 "show($module, /, *args, **kwargs)\n--\n\n"
-		 "Hands the open figures over to the result of this run."},
-		{NULL, NULL, 0, NULL}};
+	static PyMethodDef methods[] = {{"show", (PyCFunction)(void (*)(void))show,
+					 METH_VARARGS | METH_KEYWORDS,
+					 "show($module, /, *args, **kwargs)\n--\n\n"
+					 "Hands the open figures over to the result of this run."},
+					{NULL, NULL, 0, NULL}};
 	static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)backend_exec}, {0, NULL}};
 	static PyModuleDef definition = {
 		PyModuleDef_HEAD_INIT,

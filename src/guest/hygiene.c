@@ -52,8 +52,8 @@ static int stir_openssl(void)
 		PyErr_SetFromErrno(PyExc_OSError);
 		return -1;
 	}
-	result = PyObject_CallMethod(object, "RAND_add", "y#d", entropy,
-				     (Py_ssize_t)sizeof entropy, (double)sizeof entropy);
+	result = PyObject_CallMethod(object, "RAND_add", "y#d", entropy, (Py_ssize_t)sizeof entropy,
+				     (double)sizeof entropy);
 	if (!result)
 		return -1;
 	Py_DECREF(result);
@@ -86,8 +86,9 @@ static PyObject *open_stream(PyObject *io, int fd, const char *name, const char 
 	} else {
 		PyObject *class = PyObject_GetAttrString(io, "TextIOWrapper");
 		PyObject *arguments = Py_BuildValue("(O)", raw);
-		PyObject *options = Py_BuildValue("{ss,ss,ss,sO}", "encoding", "utf-8", "errors",
-						  errors, "newline", "\n", "write_through", Py_True);
+		PyObject *options =
+			Py_BuildValue("{ss,ss,ss,sO}", "encoding", "utf-8", "errors", errors,
+				      "newline", "\n", "write_through", Py_True);
 
 		if (class && arguments && options)
 			text = PyObject_Call(class, arguments, options);

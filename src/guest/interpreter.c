@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FONT_CACHE "/var/cache/execpy"
+#define FONT_CACHE           "/var/cache/execpy"
 #define MATPLOTLIB_DIRECTORY "/tmp/.matplotlib"
 
 int interpreter_error(struct error *err, const char *what)
@@ -39,8 +39,8 @@ int interpreter_error(struct error *err, const char *what)
  * host's PATH cannot matter, and getpath has nothing to do. */
 static PyStatus configure(PyConfig *config)
 {
-	static const wchar_t *const search_paths[] = {
-		L"" PYTHON_STDLIB_ZIP, L"" PYTHON_STDLIB, L"" PYTHON_STDLIB "/lib-dynload"};
+	static const wchar_t *const search_paths[] = {L"" PYTHON_STDLIB_ZIP, L"" PYTHON_STDLIB,
+						      L"" PYTHON_STDLIB "/lib-dynload"};
 	const struct {
 		wchar_t **field;
 		const wchar_t *value;

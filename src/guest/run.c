@@ -79,8 +79,8 @@ static PyObject *execute(struct span code, PyObject *globals)
 {
 	/* CO_FUTURE_…: what `from __future__` asked for holds for the last line. */
 	const int future_mask = PyCF_MASK;
-	PyObject *bytes = PyBytes_FromStringAndSize((const char *)code.data,
-						    (Py_ssize_t)code.length);
+	PyObject *bytes =
+		PyBytes_FromStringAndSize((const char *)code.data, (Py_ssize_t)code.length);
 	PyObject *tree = bytes ? call_compile(bytes, "exec", PyCF_ONLY_AST) : NULL;
 	PyObject *last = tree ? split_last(tree) : NULL;
 	PyObject *first_code = last ? call_compile(tree, "exec", 0) : NULL;

@@ -53,8 +53,8 @@ static int count_entries(const char *path)
 static int check_forkable(const char *blame, int passed_descriptors, struct error *err)
 {
 	int threads = count_entries("/proc/self/task");
-	int descriptors = count_entries("/proc/self/fd") - 1 /* opendir's own */ -
-			  passed_descriptors;
+	int descriptors =
+		count_entries("/proc/self/fd") - 1 /* opendir's own */ - passed_descriptors;
 
 	if (threads < 0 || descriptors < 0)
 		return refuse(err, EPROTO, "template: cannot count threads and descriptors");

@@ -32,7 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CGROUP_PREFIX "execpy."
+#define CGROUP_PREFIX   "execpy."
 #define CGROUP_FILE_MAX 4096
 
 static const char *const controller_names[CGROUP_CONTROLLERS] = {
@@ -370,7 +370,8 @@ static void setup_v2(struct cgroup_root *root, uid_t owner, gid_t group)
 		}
 		if (!root->why[0])
 			snprintf(root->why, sizeof root->why, "cgroup v2 at %.80s: %s", own,
-				 r == -ENOTSUP ? "memory and pids are not delegated" : strerror(-r));
+				 r == -ENOTSUP ? "memory and pids are not delegated"
+					       : strerror(-r));
 		if (!slash || strcmp(own, "/") == 0)
 			return;
 		slash[slash == own ? 1 : 0] = '\0';
@@ -460,12 +461,12 @@ int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgrou
 			r = fail(err, errno, "cgroup: make %s", cell.name);
 			break;
 		}
-		cell.directory[i] = openat(root->directory[i], cell.name,
-					   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		join = cell.directory[i] < 0		? -1
-		       : root->mode == CGROUP_V2	? dup(cell.directory[i])
-						: openat(cell.directory[i], "tasks",
-							 O_WRONLY | O_CLOEXEC);
+		cell.directory[i] =
+			openat(root->directory[i], cell.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		join = cell.directory[i] < 0 ? -1
+		       : root->mode == CGROUP_V2
+			       ? dup(cell.directory[i])
+			       : openat(cell.directory[i], "tasks", O_WRONLY | O_CLOEXEC);
 		if (join < 0)
 			r = fail(err, errno, "cgroup: open %s", cell.name);
 		else

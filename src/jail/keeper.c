@@ -120,10 +120,8 @@ static void reap(int socket, pid_t template)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		autobytes frame = {0};
-		size_t at = frame_begin(&frame,
-					pid == template ? MESSAGE_TEMPLATE_ENDED
-							: MESSAGE_CHILD_ENDED,
-					0);
+		size_t at = frame_begin(
+			&frame, pid == template ? MESSAGE_TEMPLATE_ENDED : MESSAGE_CHILD_ENDED, 0);
 
 		frame_put_number(&frame, FIELD_PID, (uint64_t)pid);
 		frame_put_number(&frame, FIELD_STATUS, (uint64_t)status);
@@ -143,7 +141,7 @@ static void obey(const struct keeper_options *options, const struct frame *frame
 		if (count != 3 || *template > 0)
 			break;
 		*template = make_template(options, fds, &err);
-		if (*template < 0)
+		if (*template <0)
 			say(options->socket, MESSAGE_FAILED, 0, &err);
 		return;
 	case MESSAGE_MAKE_INIT:
@@ -229,7 +227,8 @@ static _Noreturn void keeper_main(struct keeper_options options)
 		fail(&err, errno, "keeper: set the host name");
 		goto failed;
 	}
-	if (mounts_build_root(options.font_list, options.font_list_name, &err) < 0 || credentials_drop(0, &err) < 0)
+	if (mounts_build_root(options.font_list, options.font_list_name, &err) < 0 ||
+	    credentials_drop(0, &err) < 0)
 		goto failed;
 	close_fd(&options.font_list);
 	say(options.socket, MESSAGE_READY, 0, NULL);

@@ -12,7 +12,7 @@ struct keeper_options {
 	gid_t outside_gid;
 	int font_list;              /* matplotlib's, open for reading, or -1 */
 	const char *font_list_name; /* under /var/cache/execpy */
-	char *const *arguments; /* of the template's program */
+	char *const *arguments;     /* of the template's program */
 	char *const *environment;
 	int socket; /* to the warden: SEQPACKET */
 };

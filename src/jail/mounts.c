@@ -127,13 +127,13 @@ static int copy_tree(const char *source, bool device, struct error *err)
 			    (device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV),
 		.propagation = MS_PRIVATE,
 	};
-	autofd tree = open_tree(AT_FDCWD, source,
-				OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	autofd tree =
+		open_tree(AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	if (tree < 0)
 		return fail(err, errno, "mounts: open_tree %s", source);
-	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
-			  sizeof attributes) < 0)
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes, sizeof attributes) <
+	    0)
 		return fail(err, errno, "mounts: make %s read-only", source);
 	return take_fd(&tree);
 }
@@ -279,8 +279,8 @@ int mounts_build_root(int font_list, const char *font_list_name, struct error *e
 		return fail(err, errno, "mounts: make the tree private");
 
 	for (size_t i = 0; i < ARRAY_LENGTH(entries); i++) {
-		bool bind = entries[i].kind == BIND_DIRECTORY ||
-			    entries[i].kind == BIND_OPTIONAL || entries[i].kind == BIND_DEVICE;
+		bool bind = entries[i].kind == BIND_DIRECTORY || entries[i].kind == BIND_OPTIONAL ||
+			    entries[i].kind == BIND_DEVICE;
 
 		trees[i] = -1;
 		if (!bind)

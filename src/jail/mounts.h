@@ -20,7 +20,8 @@ int mounts_build_root(int font_list, const char *font_list_name, struct error *e
 /* Puts a cell's writable places over the template's root: one tmpfs of
  * `disk_bytes` that appears as /workspace, /tmp and /dev/shm, and a /proc that
  * shows the cell's own processes only. Returns in *ret_workspace
- * a descriptor of /workspace, which keeps the tmpfs alive after the cell. Stage: init, in its own namespaces. */
+ * a descriptor of /workspace, which keeps the tmpfs alive after the cell. Stage: init, in its own
+ * namespaces. */
 int mounts_build_cell(uint64_t disk_bytes, int *ret_workspace, struct error *err);
 
 /* inodes allowed on the cell's tmpfs: one for each 4 KiB, within bounds */

@@ -15,10 +15,10 @@
 int resources_reset(struct error *err);
 
 struct resources {
-	uint64_t processes;     /* RLIMIT_NPROC */
-	uint64_t file_bytes;    /* RLIMIT_FSIZE */
-	uint64_t data_bytes;    /* RLIMIT_DATA; 0: not set, the cgroup counts */
-	uint64_t cpu_seconds;   /* RLIMIT_CPU; 0: not set, the cgroup counts */
+	uint64_t processes;   /* RLIMIT_NPROC */
+	uint64_t file_bytes;  /* RLIMIT_FSIZE */
+	uint64_t data_bytes;  /* RLIMIT_DATA; 0: not set, the cgroup counts */
+	uint64_t cpu_seconds; /* RLIMIT_CPU; 0: not set, the cgroup counts */
 };
 
 /* Sets them hard and soft, and the fixed ones: no core dumps, 1024 descriptors,

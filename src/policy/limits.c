@@ -96,14 +96,14 @@ static int multiplier(enum limit_unit unit, const char *suffix, uint64_t *ret_fa
 		const char *suffix;
 		uint64_t factor;
 	} suffixes[] = {
-		{LIMIT_UNIT_MS, "", 1000},        {LIMIT_UNIT_MS, "ms", 1},
-		{LIMIT_UNIT_MS, "s", 1000},       {LIMIT_UNIT_MS, "m", 60000},
-		{LIMIT_UNIT_MS, "h", 3600000},    {LIMIT_UNIT_BYTES, "", 1},
-		{LIMIT_UNIT_BYTES, "K", KIB},     {LIMIT_UNIT_BYTES, "M", MIB},
-		{LIMIT_UNIT_BYTES, "G", GIB},     {LIMIT_UNIT_BYTES, "KiB", KIB},
-		{LIMIT_UNIT_BYTES, "MiB", MIB},   {LIMIT_UNIT_BYTES, "GiB", GIB},
-		{LIMIT_UNIT_BYTES, "KB", KIB},    {LIMIT_UNIT_BYTES, "MB", MIB},
-		{LIMIT_UNIT_BYTES, "GB", GIB},    {LIMIT_UNIT_COUNT, "", 1},
+		{LIMIT_UNIT_MS, "", 1000},      {LIMIT_UNIT_MS, "ms", 1},
+		{LIMIT_UNIT_MS, "s", 1000},     {LIMIT_UNIT_MS, "m", 60000},
+		{LIMIT_UNIT_MS, "h", 3600000},  {LIMIT_UNIT_BYTES, "", 1},
+		{LIMIT_UNIT_BYTES, "K", KIB},   {LIMIT_UNIT_BYTES, "M", MIB},
+		{LIMIT_UNIT_BYTES, "G", GIB},   {LIMIT_UNIT_BYTES, "KiB", KIB},
+		{LIMIT_UNIT_BYTES, "MiB", MIB}, {LIMIT_UNIT_BYTES, "GiB", GIB},
+		{LIMIT_UNIT_BYTES, "KB", KIB},  {LIMIT_UNIT_BYTES, "MB", MIB},
+		{LIMIT_UNIT_BYTES, "GB", GIB},  {LIMIT_UNIT_COUNT, "", 1},
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(suffixes); i++) {
@@ -163,8 +163,8 @@ int limits_validate(const struct limits *limits, struct error *err)
 	struct limits copy;
 
 	for (size_t i = 0; i < limit_count; i++) {
-		int r = limit_set_number(&copy, &limit_infos[i],
-					 limit_get(limits, &limit_infos[i]), err);
+		int r = limit_set_number(&copy, &limit_infos[i], limit_get(limits, &limit_infos[i]),
+					 err);
 		if (r < 0)
 			return r;
 	}

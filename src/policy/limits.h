@@ -19,12 +19,12 @@
  * names; the memory default is 100 MiB, as result.md writes it. Least and most
  * are ours: below the least no Python program gets as far as its first line,
  * above the most a limit no longer limits. Zero and "unlimited" do not exist. */
-#define LIMIT_TABLE(X)                                                            \
-	X(time_ms, "--time", LIMIT_UNIT_MS, 5000, 10, 24ull * 3600 * 1000)        \
-	X(cpu_ms, "--cpu", LIMIT_UNIT_MS, 5000, 10, 24ull * 3600 * 1000)          \
+#define LIMIT_TABLE(X)                                                                \
+	X(time_ms, "--time", LIMIT_UNIT_MS, 5000, 10, 24ull * 3600 * 1000)            \
+	X(cpu_ms, "--cpu", LIMIT_UNIT_MS, 5000, 10, 24ull * 3600 * 1000)              \
 	X(memory_bytes, "--memory", LIMIT_UNIT_BYTES, 100 * MIB, 4 * MIB, 1024 * GIB) \
-	X(processes, "--processes", LIMIT_UNIT_COUNT, 64, 1, 4096)                \
-	X(output_bytes, "--output", LIMIT_UNIT_BYTES, 1 * MIB, 0, 1 * GIB)        \
+	X(processes, "--processes", LIMIT_UNIT_COUNT, 64, 1, 4096)                    \
+	X(output_bytes, "--output", LIMIT_UNIT_BYTES, 1 * MIB, 0, 1 * GIB)            \
 	X(disk_bytes, "--disk", LIMIT_UNIT_BYTES, 64 * MIB, 64 * KIB, 64 * GIB)
 
 enum limit_unit {

@@ -158,8 +158,7 @@ static size_t collect_fds(struct msghdr *header, int fds[FRAME_FDS_MAX])
 {
 	size_t count = 0;
 
-	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg;
-	     cmsg = CMSG_NXTHDR(header, cmsg)) {
+	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(header); cmsg; cmsg = CMSG_NXTHDR(header, cmsg)) {
 		size_t here;
 
 		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)

@@ -62,7 +62,7 @@ int field_number(const struct field *field, uint64_t *ret_number);
  * all close-on-exec, and unused entries as -1. It returns 1 for a frame, 0
  * when the peer is gone, -EAGAIN, or -EBADMSG for a message that is not one
  * whole frame or whose descriptors did not all fit; then none is left open. */
-#define FRAME_FDS_MAX 16
+#define FRAME_FDS_MAX     16
 #define FRAME_MESSAGE_MAX ((size_t)128 << 10)
 
 int frame_send(int socket, const struct bytes *message, const int *fds, size_t fd_count);

@@ -26,13 +26,13 @@
 
 #include <stdatomic.h>
 
-#define MAILBOX_MAGIC          0x4d584550u
-#define MAILBOX_FRAMES_AT      (16 * KIB)
-#define MAILBOX_FRAMES_BYTES   (128 * KIB)
-#define MAILBOX_REQUEST_AT     (256 * KIB)
-#define MAILBOX_REQUEST_BYTES  (4 * MIB - 256 * KIB)
-#define MAILBOX_RESPONSE_AT    (4 * MIB)
-#define MAILBOX_BYTES          (MAILBOX_RESPONSE_AT + RESPONSE_BYTES_MAX)
+#define MAILBOX_MAGIC         0x4d584550u
+#define MAILBOX_FRAMES_AT     (16 * KIB)
+#define MAILBOX_FRAMES_BYTES  (128 * KIB)
+#define MAILBOX_REQUEST_AT    (256 * KIB)
+#define MAILBOX_REQUEST_BYTES (4 * MIB - 256 * KIB)
+#define MAILBOX_RESPONSE_AT   (4 * MIB)
+#define MAILBOX_BYTES         (MAILBOX_RESPONSE_AT + RESPONSE_BYTES_MAX)
 
 struct mailbox_header {
 	uint32_t magic;

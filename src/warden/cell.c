@@ -54,8 +54,8 @@ struct cell *cell_find_run(struct warden *warden, uint64_t run)
 	struct cell *cell;
 
 	TAILQ_FOREACH(cell, &warden->cells, entry)
-		if (cell->has_run && cell->run == run)
-			return cell;
+	if (cell->has_run && cell->run == run)
+		return cell;
 	return NULL;
 }
 
@@ -210,8 +210,7 @@ static void stop_at_limit(struct cell *cell, enum ending ending)
 	cell->ending = ending;
 	cell->ended_us = cell->stop_asked_us = now_us();
 	cell->state = CELL_STOPPING;
-	if (cell->main_pidfd < 0 ||
-	    pidfd_send_signal(cell->main_pidfd, STOP_SIGNAL, NULL, 0) < 0) {
+	if (cell->main_pidfd < 0 || pidfd_send_signal(cell->main_pidfd, STOP_SIGNAL, NULL, 0) < 0) {
 		cell_kill(cell, ending, 0);
 		return;
 	}
@@ -341,8 +340,8 @@ static void fork_when_ready(struct cell *cell)
 	if (cell->state != CELL_FORKING)
 		return;
 	evutil_make_socket_nonblocking(cell->control);
-	event_assign(cell->control_event, cell->warden->base, cell->control,
-		     EV_READ | EV_PERSIST, event_get_callback(cell->control_event), cell);
+	event_assign(cell->control_event, cell->warden->base, cell->control, EV_READ | EV_PERSIST,
+		     event_get_callback(cell->control_event), cell);
 	event_add(cell->control_event, NULL);
 }
 
@@ -547,8 +546,8 @@ static int make_parts(struct cell *cell, struct error *err)
 	close(pair[1]);
 	if (r < 0)
 		return r;
-	cell->init_event = event_new(warden->base, cell->init_socket, EV_READ | EV_PERSIST,
-				     on_init, cell);
+	cell->init_event =
+		event_new(warden->base, cell->init_socket, EV_READ | EV_PERSIST, on_init, cell);
 	cell->control_event = event_new(warden->base, -1, 0, on_control, cell);
 	cell->deadline = evtimer_new(warden->base, on_deadline, cell);
 	cell->poll = evtimer_new(warden->base, on_poll, cell);

@@ -101,8 +101,7 @@ static void visit_file(struct walk *walk, int directory, const char *name)
 	else if (info.st_nlink != 1)
 		say_file(walk, (uint64_t)info.st_size, -1, "has more than one name");
 	else if ((uint64_t)info.st_size > walk->cell->limits.disk_bytes)
-		say_file(walk, (uint64_t)info.st_size, -1,
-			 "is sparse: larger than the disk limit");
+		say_file(walk, (uint64_t)info.st_size, -1, "is sparse: larger than the disk limit");
 	else
 		say_file(walk, (uint64_t)info.st_size, fd, NULL);
 }
@@ -118,8 +117,9 @@ static int enter(struct walk *walk, int parent, const char *name, size_t length)
 	}
 	fd = open_beneath(parent, name, O_DIRECTORY);
 	if (fd < 0) {
-		say_file(walk, 0, -1, errno == EACCES ? "is a directory that is not readable"
-						      : "is a directory that cannot be opened");
+		say_file(walk, 0, -1,
+			 errno == EACCES ? "is a directory that is not readable"
+					 : "is a directory that cannot be opened");
 		return 0;
 	}
 	walk->levels[walk->depth].directory = fdopendir(fd);

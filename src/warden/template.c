@@ -128,7 +128,8 @@ static bool last_words(struct template *template, char *text, size_t size)
 	struct frame frame;
 	size_t count = 0;
 
-	while (frame_receive(template->socket, &template->warden->buffer, &frame, fds, &count) == 1) {
+	while (frame_receive(template->socket, &template->warden->buffer, &frame, fds, &count) ==
+	       1) {
 		close_fds(fds, count);
 		if (frame.type == MESSAGE_FAILED) {
 			text_of(&frame, text, size);
@@ -180,8 +181,8 @@ static void on_keeper(evutil_socket_t socket, short what, void *argument)
 		struct cell *cell;
 
 		TAILQ_FOREACH(cell, &template->warden->cells, entry)
-			if (cell->template == template && cell->pid == pid)
-				break;
+		if (cell->template == template && cell->pid == pid)
+			break;
 		if (cell)
 			cell_main_ended(cell, (int)number_of(&frame, FIELD_STATUS));
 	}
@@ -236,8 +237,8 @@ static void on_template(evutil_socket_t socket, short what, void *argument)
 		return;
 	case MESSAGE_FORKED:
 		TAILQ_FOREACH(cell, &template->warden->cells, entry)
-			if (cell->id == frame.id)
-				break;
+		if (cell->id == frame.id)
+			break;
 		if (cell)
 			cell_forked(cell, (pid_t)number_of(&frame, FIELD_PID),
 				    text[0] ? text : NULL);
@@ -411,23 +412,22 @@ void template_end_all(struct warden *warden)
 	struct template *template;
 
 	TAILQ_FOREACH(template, &warden->templates, entry)
-		if (template->keeper > 0)
-			pidfd_send_signal(template->keeper_pidfd, SIGKILL, NULL, 0);
+	if (template->keeper > 0)
+		pidfd_send_signal(template->keeper_pidfd, SIGKILL, NULL, 0);
 	TAILQ_FOREACH(template, &warden->templates, entry)
-		if (template->keeper > 0)
-			waitpid(template->keeper, NULL, 0);
+	if (template->keeper > 0)
+		waitpid(template->keeper, NULL, 0);
 }
 
-struct template *template_get(struct warden *warden, const struct bytes *modules,
-			      struct error *err)
+struct template *template_get(struct warden *warden, const struct bytes *modules, struct error *err)
 {
 	struct template *template;
 
 	TAILQ_FOREACH(template, &warden->templates, entry)
-		if (!template->dead && template->modules.length == modules->length &&
-		    (modules->length == 0 ||
-		     memcmp(template->modules.data, modules->data, modules->length) == 0))
-			return template;
+	if (!template->dead && template->modules.length == modules->length &&
+	    (modules->length == 0 ||
+	     memcmp(template->modules.data, modules->data, modules->length) == 0))
+		return template;
 	template = calloc(1, sizeof *template);
 	if (!template) {
 		fail(err, ENOMEM, "warden: template");
@@ -454,7 +454,7 @@ int template_make_init(struct template *template, struct cell *cell, int init_so
 	int r;
 
 	frame_put_number(&frame, FIELD_SIZE, cell->limits.disk_bytes);
-	frame_put_number(&frame, FIELD_PID, (uint64_t)template->next_pid);
+	frame_put_number(&frame, FIELD_PID, (uint64_t) template->next_pid);
 	frame_end(&frame, at);
 	if (++template->next_pid > LAST_MAIN_PID)
 		template->next_pid = FIRST_MAIN_PID;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define SAMPLED_PROCESSES_MAX 4096
-#define SAMPLED_DEPTH_MAX 64
+#define SAMPLED_DEPTH_MAX     64
 
 struct sample {
 	uint64_t memory_bytes, cpu_us, processes;
@@ -68,8 +68,9 @@ static uint64_t cpu_us_of(pid_t pid)
 	text[length] = '\0';
 	/* The name may hold anything, so count from its last parenthesis. */
 	after = strrchr(text, ')');
-	if (!after || sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu",
-			     &user, &system, &children_user, &children_system) != 4)
+	if (!after ||
+	    sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %lu %lu", &user,
+		   &system, &children_user, &children_system) != 4)
 		return 0;
 	return (uint64_t)(user + system + children_user + children_system) * 1000000 /
 	       (uint64_t)sysconf(_SC_CLK_TCK);

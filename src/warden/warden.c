@@ -150,7 +150,7 @@ static int handle_release(struct handler_context *context, struct error *err)
 }
 
 #define STATE(name) (1u << (name))
-#define ANY_STATE 0xffffu
+#define ANY_STATE   0xffffu
 
 static const struct {
 	enum message type;
@@ -180,8 +180,7 @@ static int dispatch(struct handler_context *context, struct error *err)
 		/* A run that failed meanwhile is no error of the engine's. */
 		if (handlers[i].needs_run && !context->cell)
 			return 0;
-		if (handlers[i].needs_run &&
-		    !(handlers[i].states & STATE(context->cell->state))) {
+		if (handlers[i].needs_run && !(handlers[i].states & STATE(context->cell->state))) {
 			/* It may have been killed while the message was under way. */
 			if (context->cell->state >= CELL_RUNNING)
 				return 0;
@@ -245,8 +244,8 @@ int warden_run(struct warden *warden, struct error *err)
 		return refuse(err, ENOMEM, "warden: no event loop");
 	TAILQ_INIT(&warden->templates);
 	TAILQ_INIT(&warden->cells);
-	warden->engine_event = event_new(warden->base, warden->engine, EV_READ | EV_PERSIST,
-					 on_engine, warden);
+	warden->engine_event =
+		event_new(warden->base, warden->engine, EV_READ | EV_PERSIST, on_engine, warden);
 	if (!warden->engine_event || event_add(warden->engine_event, NULL) < 0)
 		return refuse(err, ENOMEM, "warden: no event");
 	say_ready(warden);

@@ -27,9 +27,9 @@
 
 /* A cell's life. See cell.c for the table. */
 enum cell_state {
-	CELL_MAKING,   /* init is being made, or the template is not ready yet */
-	CELL_FORKING,  /* the template was told */
-	CELL_PARKED,   /* ready; with a run: offered to the engine */
+	CELL_MAKING,  /* init is being made, or the template is not ready yet */
+	CELL_FORKING, /* the template was told */
+	CELL_PARKED,  /* ready; with a run: offered to the engine */
 	CELL_RUNNING,
 	CELL_STOPPING, /* a limit was reached: waiting for the frames */
 	CELL_DRAINING, /* the main process ended, children have a moment */
@@ -55,7 +55,8 @@ struct warden {
 	int exit_status;
 };
 
-struct template {
+struct template
+{
 	unsigned magic;
 	struct warden *warden;
 	TAILQ_ENTRY(template) entry;
