@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* finding: see finding.h. */
-#define _GNU_SOURCE
 #include "policy/finding.h"
 
 #include "base/cleanup.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* paths: see paths.h. */
-#define _GNU_SOURCE
 #include "policy/paths.h"
 
 #include "base/cleanup.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy: see policy.h. Policy files are read in policy_file.c. */
-#define _GNU_SOURCE
 #include "policy/policy.h"
 
 #include "base/cleanup.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules: see rules.h. */
-#define _GNU_SOURCE
 #include "policy/rules.h"
 
 #include "base/cleanup.h"

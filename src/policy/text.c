@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text: see text.h. */
-#define _GNU_SOURCE
 #include "policy/text.h"
 
 #include <string.h>

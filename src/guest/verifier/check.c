@@ -273,7 +273,7 @@ void check_bytes(struct walk *walk, PyObject *bytes, const struct node *node)
 	if (text.length < 8)
 		return;
 	if (memchr(text.data, '.', text.length) && pickle_reaches(text) &&
-	    memmem(text.data, text.length, "\n", 1) | (text.data[0] == 0x80))
+	    (memchr(text.data, '\n', text.length) || text.data[0] == 0x80))
 		report(walk, RULE_CODE_STRING, node, "a pickle that calls a listed module", NULL);
 	if (text.length > 4 && memcmp(text.data, "\x7f"
 						 "ELF",

@@ -358,6 +358,10 @@ static void judge(struct walk *walk, struct reference *reference)
 				return;
 			reference->judgement =
 				up == reference ? JUDGED_MODULE : JUDGED_REFUSED;
+			/* Builtins are what every script uses; those that matter have
+			 * entries of their own. */
+			if (up != reference && strcmp(entry->name, "builtins") == 0)
+				reference->judgement = JUDGED_FINE;
 			return;
 		case NAME_ALIAS:
 			continue;

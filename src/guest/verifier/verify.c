@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verify: see verify.h. The order of the work is told in walk.h. */
+#include "guest/verifier/walk.h"
+
+#include "base/cleanup.h"
+#include "policy/limits.h"
+#include "policy/text.h"
+
+#include <string.h>
+
+int verifier_init(struct error *err)
+{
+	int r = tree_init(err);
+
+	if (r < 0)
+		return r;
+	/* Loaded now, so that no import happens while code is verified. */
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const decoders[] = {"base64", "binascii", "codecs",
+						       "urllib.parse"};
+		PyObject *module = PyImport_ImportModule(decoders[i]);
+
+		if (!module)
+			PyErr_Clear();
+		Py_XDECREF(module);
+	}
+	return modules_init(err);
+}
+
+bool verifier_has_module(const char *name)
+{
+	return module_exists(name);
+}
+
+int verdict_of_crash(const struct policy *policy, const char *how, struct verdict *ret_verdict)
+{
+	struct verdict verdict = {0};
+	const uint32_t whole[4] = {0};
+	char message[FINDING_TEXT_BYTES_MAX + 1];
+	int r;
+
+	snprintf(message, sizeof message, "the code could not be verified: %s", how);
+	r = verdict_add(&verdict, RULE_CRASH, policy->severity[RULE_CRASH], whole, message,
+			rule_infos[RULE_CRASH].hint);
+	if (r < 0)
+		return r;
+	*ret_verdict = verdict;
+	return 0;
+}
+
+static void visit_all(struct walk *walk, struct node *root)
+{
+	walk->scope = walk->module;
+	walk->module->branch = 0;
+	walk->hard = NULL;
+	walk->fold_bytes = walk->string_bytes = 0;
+	walk->fold_steps = walk->parses = 0;
+	walk->future_annotations = false;
+	for (size_t i = 0; i < walk->module->slot_count; i++)
+		walk->module->slots[i].now = NULL;
+	visit_body(walk, children(root, Module_body));
+	visit_functions(walk);
+}
+
+static void report_hard_imports(struct walk *walk)
+{
+	for (struct hard_import *hard = walk->hard; hard; hard = hard->next) {
+		struct reference *reference;
+
+		if (hard->harmless_use)
+			continue;
+		reference = reference_path(walk, hard->info->name);
+		if (reference)
+			report_reference(walk, reference, hard->node);
+	}
+}
+
+/* Docstrings with examples are code when doctest is about to run them. */
+static void check_doctests(struct walk *walk)
+{
+	for (Py_ssize_t i = 0; walk->runs_doctests && i < PyList_GET_SIZE(walk->doctests); i++) {
+		struct value *text = value_borrowed(walk, PyList_GET_ITEM(walk->doctests, i), 0);
+
+		check_code(walk, text, NULL, STRING_DOCTEST, true);
+	}
+}
+
+static void take_off_fence(struct walk *walk, struct span code)
+{
+	const uint32_t range[4] = {1, 1, 1, 1};
+	struct span inner;
+	uint32_t line;
+
+	walk->source = code;
+	if (code.length >= 3 && memcmp(code.data, "\xef\xbb\xbf", 3) == 0)
+		walk->source = (struct span){code.data + 3, code.length - 3};
+	if (!fence_strip(code, &inner, &line))
+		return;
+	walk->source = inner;
+	walk->line_offset = line;
+	if (verdict_add(walk->verdict, RULE_FENCE, walk->policy->severity[RULE_FENCE], range,
+			rule_infos[RULE_FENCE].message, rule_infos[RULE_FENCE].hint) < 0)
+		longjmp(walk->out, ENOMEM);
+}
+
+static void run(struct walk *walk, struct span code)
+{
+	const uint32_t whole[4] = {0};
+	struct node *root;
+	PyObject *ast;
+
+	take_off_fence(walk, code);
+	if (walk->source.length <= CODE_BYTES_MAX)
+		lines_index(walk);
+	if (!source_check(walk))
+		return;
+	ast = source_parse(walk);
+	if (!ast)
+		return;
+	if (PyList_Append(walk->keep, ast) < 0) {
+		Py_DECREF(ast);
+		PyErr_Clear();
+		longjmp(walk->out, ENOMEM);
+	}
+	Py_DECREF(ast);
+	root = tree_of(&walk->arena, ast);
+	if (!root || root->kind != NODE_Module) {
+		if (verdict_add(walk->verdict, RULE_TOO_DEEP, walk->policy->severity[RULE_TOO_DEEP],
+				whole, "the code is nested too deeply",
+				rule_infos[RULE_TOO_DEEP].hint) < 0)
+			longjmp(walk->out, ENOMEM);
+		return;
+	}
+	walk->module = scope_new(walk, SCOPE_MODULE, NULL, root);
+	scopes_build(walk, root, walk->module);
+	visit_all(walk, root);
+	walk->report = true;
+	visit_all(walk, root);
+	report_hard_imports(walk);
+	check_doctests(walk);
+}
+
+int verify(struct span code, const struct policy *policy, const struct verify_context *context,
+	   struct verdict *ret_verdict, struct error *err)
+{
+	struct verdict verdict = {0};
+	const uint32_t whole[4] = {0};
+	struct walk *walk = calloc(1, sizeof *walk);
+	int failure, r = 0;
+
+	if (!walk)
+		return fail(err, ENOMEM, "cannot verify");
+	walk->policy = policy;
+	walk->context = context;
+	walk->verdict = &verdict;
+	walk->arena.out = &walk->out;
+	walk->keep = PyList_New(0);
+	walk->created = PySet_New(NULL);
+	walk->mentioned = PySet_New(NULL);
+	walk->undefined = PySet_New(NULL);
+	walk->doctests = PyList_New(0);
+	failure = setjmp(walk->out);
+	if (failure == 0) {
+		if (!walk->keep || !walk->created || !walk->mentioned || !walk->undefined ||
+		    !walk->doctests)
+			longjmp(walk->out, ENOMEM);
+		run(walk, code);
+	} else if (failure == ELOOP) {
+		r = verdict_add(&verdict, RULE_TOO_DEEP, policy->severity[RULE_TOO_DEEP], whole,
+				"the code is nested too deeply", rule_infos[RULE_TOO_DEEP].hint);
+	} else {
+		r = fail(err, failure, "cannot verify");
+	}
+	PyErr_Clear();
+	Py_XDECREF(walk->keep);
+	Py_XDECREF(walk->created);
+	Py_XDECREF(walk->mentioned);
+	Py_XDECREF(walk->undefined);
+	Py_XDECREF(walk->doctests);
+	arena_free(&walk->arena);
+	free(walk);
+	if (r < 0) {
+		verdict_free(&verdict);
+		return r;
+	}
+	verdict_sort(&verdict);
+	*ret_verdict = verdict;
+	return 0;
+}
