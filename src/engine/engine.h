@@ -67,6 +67,8 @@ struct execpy_result {
 	struct collected_file *files;
 	size_t file_count;
 	char *files_cut;
+	char *anomaly_event, *anomaly_detail;
+	struct bytes notes; /* what the watch only reported: one a line */
 	char internal[ERROR_TEXT_MAX];
 	char reason[ERROR_TEXT_MAX];
 	struct limits limits;

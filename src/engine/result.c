@@ -152,6 +152,9 @@ static enum execpy_status decide(struct run *run)
 	case ENDING_MEMORY:
 		status = EXECPY_MEMORY_LIMIT;
 		break;
+	case ENDING_ANOMALY:
+		status = EXECPY_ANOMALY;
+		break;
 	case ENDING_KILLED:
 		status = run->reason == KILL_OUTPUT ? EXECPY_OUTPUT_LIMIT : EXECPY_CANCELLED;
 		break;
@@ -201,7 +204,11 @@ static void explain(struct execpy_result *result)
 		snprintf(result->reason, sizeof result->reason, "the %s of %s was reached",
 			 limits[i].words, value);
 	}
-	if (result->status == EXECPY_CRASHED)
+	if (result->status == EXECPY_ANOMALY)
+		snprintf(result->reason, sizeof result->reason, "the run was ended: %.60s %.200s",
+			 result->anomaly_event ? result->anomaly_event : "anomaly",
+			 result->anomaly_detail ? result->anomaly_detail : "");
+	else if (result->status == EXECPY_CRASHED)
 		snprintf(result->reason, sizeof result->reason,
 			 "the code was ended by signal %d (%s)", result->signal,
 			 strsignal(result->signal));
@@ -414,6 +421,8 @@ static const char *limit_error_type(enum execpy_status status)
 		return "MemoryLimitError";
 	case EXECPY_OUTPUT_LIMIT:
 		return "OutputLimitError";
+	case EXECPY_ANOMALY:
+		return "SecurityError";
 	case EXECPY_CRASHED:
 		return "Crash";
 	case EXECPY_CANCELLED:
@@ -441,6 +450,9 @@ static const char *limit_hint(enum execpy_status status)
 		return "Print less, write to a file, or ask for a higher output limit.";
 	case EXECPY_DISK_LIMIT:
 		return "Write less to /workspace and /tmp, or ask for a higher disk limit.";
+	case EXECPY_ANOMALY:
+		return "The sandbox has no network and starts no programs, and only /workspace and "
+		       "/tmp can be written: do without, or write there.";
 	case EXECPY_INTERNAL_ERROR:
 		return "This is a failure of execpy, not of the code: the run may be tried again.";
 	default:
@@ -549,29 +561,73 @@ static void write_files(struct execpy_result *result, struct json *json)
 	json_end_array(json);
 }
 
+/* A finding that is about no place in the code. */
+static void write_note(struct json *json, const char *rule, const char *severity,
+		       const char *message, const char *hint)
+{
+	static const char *const places[] = {"line", "column", "end_line", "end_column"};
+
+	json_begin_object(json);
+	json_key(json, "rule");
+	json_string(json, rule);
+	json_key(json, "severity");
+	json_string(json, severity);
+	json_key(json, "message");
+	json_string(json, message);
+	for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
+		json_key(json, places[i]);
+		json_null(json);
+	}
+	json_key(json, "hint");
+	json_string(json, hint);
+	json_end_object(json);
+}
+
 static void write_findings(struct execpy_result *result, struct json *json)
 {
+	const char *note = (const char *)result->notes.data;
+
 	json_key(json, "findings");
 	json_begin_array(json);
-	if (result->files_cut) {
-		json_begin_object(json);
-		json_key(json, "rule");
-		json_string(json, "files-incomplete");
-		json_key(json, "severity");
-		json_string(json, "warn");
-		json_key(json, "message");
-		json_string(json, result->files_cut);
-		for (size_t i = 0; i < 4; i++) {
-			static const char *const keys[] = {"line", "column", "end_line",
-							   "end_column"};
-			json_key(json, keys[i]);
-			json_null(json);
-		}
-		json_key(json, "hint");
-		json_string(json, "Put the files into one archive, or leave fewer behind.");
-		json_end_object(json);
-	}
+	if (result->files_cut)
+		write_note(json, "files-incomplete", "warn", result->files_cut,
+			   "Put the files into one archive, or leave fewer behind.");
+	for (size_t at = 0; at < result->notes.length; at += strlen(note + at) + 1)
+		write_note(json, "watch", "note", note + at,
+			   "The sandbox refused it; under another policy it would have ended the "
+			   "run.");
 	json_end_array(json);
+}
+
+/* The innermost line of the code itself. */
+static uint64_t stop_line(const struct execpy_result *result)
+{
+	struct span list[TRACEBACK_FRAMES_MAX + 1];
+	size_t count = frame_list(stop_frames(result), list);
+	struct field field;
+
+	for (size_t i = 0; i < count; i++)
+		if (find_field(list[i], FIELD_FILE, &field) && span_equals(field.value, "main.py"))
+			return number_field(list[i], FIELD_LINE);
+	return 0;
+}
+
+static void write_anomaly(struct execpy_result *result, struct json *json)
+{
+	json_key(json, "anomaly");
+	if (result->status != EXECPY_ANOMALY) {
+		json_null(json);
+		return;
+	}
+	json_begin_object(json);
+	json_key(json, "event");
+	json_string(json, result->anomaly_event ? result->anomaly_event : "unknown");
+	json_key(json, "detail");
+	json_string(json, result->anomaly_detail);
+	write_number_or_null(json, "line", stop_line(result));
+	json_key(json, "action");
+	json_string(json, "killed");
+	json_end_object(json);
 }
 
 static void write_measures(struct execpy_result *result, struct json *json)
@@ -639,8 +695,7 @@ static void write_result(struct execpy_result *result, struct json *json)
 	json_end_array(json);
 	write_error(result, json);
 	write_findings(result, json);
-	json_key(json, "anomaly");
-	json_null(json);
+	write_anomaly(result, json);
 	write_files(result, json);
 	write_measures(result, json);
 	json_key(json, "template");
@@ -683,6 +738,9 @@ void execpy_result_free(struct execpy_result *result)
 	}
 	free(result->files);
 	free(result->files_cut);
+	free(result->anomaly_event);
+	free(result->anomaly_detail);
+	bytes_free(&result->notes);
 	free(result->displays);
 	free(result->policy);
 	free(result->template);

@@ -248,6 +248,13 @@ static int watch_output(struct run *run, struct error *err)
 	return 0;
 }
 
+static enum watch_mode watch_mode(const struct run *run)
+{
+	if (strcmp(run->result->policy, "open") == 0)
+		return WATCH_REPORT;
+	return strcmp(run->result->policy, "standard") == 0 ? WATCH_STANDARD : WATCH_STRICT;
+}
+
 static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
 {
 	struct reader fields = frame_fields(frame);
@@ -274,7 +281,28 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 		return;
 	}
 	run->state = RUN_RUNNING;
-	say(run, MESSAGE_START, 0, 0);
+	say(run, MESSAGE_START, FIELD_WATCH, watch_mode(run));
+}
+
+/* The fields of an ending that are text: what the watch saw. */
+static bool take_report(struct execpy_result *result, const struct field *field)
+{
+	switch (field->name) {
+	case FIELD_EVENT:
+		free(result->anomaly_event);
+		result->anomaly_event = span_to_string(field->value);
+		return true;
+	case FIELD_DETAIL:
+		free(result->anomaly_detail);
+		result->anomaly_detail = span_to_string(field->value);
+		return true;
+	case FIELD_NOTE:
+		bytes_append(&result->notes, field->value.data, field->value.length);
+		bytes_append(&result->notes, "", 1);
+		return true;
+	default:
+		return false;
+	}
 }
 
 static void on_ended(struct run *run, const struct frame *frame)
@@ -286,7 +314,7 @@ static void on_ended(struct run *run, const struct frame *frame)
 
 	run->ended = true;
 	while (frame_next_field(&fields, &field) == 1) {
-		if (field_number(&field, &number) < 0)
+		if (take_report(result, &field) || field_number(&field, &number) < 0)
 			continue;
 		switch (field.name) {
 		case FIELD_ENDING:

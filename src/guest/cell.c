@@ -19,6 +19,7 @@
 #include "jail/namespaces.h"
 #include "jail/resources.h"
 #include "jail/syscalls.h"
+#include "jail/watch.h"
 #include "policy/limits.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@
 
 #define CONTROL 3 /* where descriptors_keep() puts it */
 
-static void say(enum message type, const struct error *why, int fd)
+static void say(enum message type, const struct error *why, const int *fds, size_t count)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, (uint16_t)type, 0);
@@ -40,7 +41,7 @@ static void say(enum message type, const struct error *why, int fd)
 	if (why)
 		frame_put_text(&frame, FIELD_TEXT, why->text);
 	frame_end(&frame, at);
-	frame_send(CONTROL, &frame, &fd, fd >= 0 ? 1 : 0);
+	frame_send(CONTROL, &frame, fds, count);
 }
 
 static int take_descriptors(const int *fds, struct error *err)
@@ -58,7 +59,7 @@ static int take_descriptors(const int *fds, struct error *err)
 	return 0;
 }
 
-static int confine(struct error *err)
+static int confine(int *ret_listener, struct error *err)
 {
 #ifndef UNSAFE_WITHOUT_LANDLOCK
 	static const struct landlock_path paths[] = {
@@ -98,6 +99,9 @@ static int confine(struct error *err)
 	if (r < 0)
 		return r;
 #endif
+	*ret_listener = watch_install(err);
+	if (*ret_listener < 0)
+		return *ret_listener;
 	return filter_install(FILTER_CELL, err);
 }
 
@@ -164,7 +168,8 @@ void cell_become(const int *fds, struct bytes *ret_request)
 {
 	struct error err = {0};
 	struct span request;
-	int self = -1;
+	enum { SELF, LISTENER };
+	int said[2] = {-1, -1};
 
 	if (take_descriptors(fds, &err) < 0) {
 		/* The control socket may still be where it came in. */
@@ -177,23 +182,25 @@ void cell_become(const int *fds, struct bytes *ret_request)
 		_exit(1);
 	}
 	/* By which the warden asks where the code stands. */
-	self = pidfd_open(getpid(), 0);
-	if (self < 0) {
+	said[SELF] = pidfd_open(getpid(), 0);
+	if (said[SELF] < 0) {
 		fail(&err, errno, "cell: pidfd_open");
 		goto failed;
 	}
-	if (confine(&err) < 0)
-		goto failed;
 	if (chdir("/workspace") < 0) {
 		fail(&err, errno, "cell: chdir /workspace");
 		goto failed;
 	}
+	/* While opening for writing costs no notice yet. */
+	if (run_open_main(&err) < 0 || confine(&said[LISTENER], &err) < 0)
+		goto failed;
 	interpreter_prepare_tmp();
 	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 ||
 	    stopframes_install(&err) < 0 || run_rehearsal(&err) < 0)
 		goto failed;
-	say(MESSAGE_PARKED, NULL, self);
-	close(self);
+	say(MESSAGE_PARKED, NULL, said, 2);
+	close(said[SELF]);
+	close(said[LISTENER]);
 	park(&err);
 	if (err.number)
 		goto failed;
@@ -205,6 +212,6 @@ void cell_become(const int *fds, struct bytes *ret_request)
 	close(CONTROL);
 	return;
 failed:
-	say(MESSAGE_FAILED, &err, -1);
+	say(MESSAGE_FAILED, &err, NULL, 0);
 	_exit(1);
 }

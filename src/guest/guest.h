@@ -67,6 +67,8 @@ void outbox_frames_publish(size_t length);
 
 /* run.c */
 
+/* Creates main.py in the workspace, to be written when the code is known. */
+int run_open_main(struct error *err);
 /* Runs a request to its end and leaves the process. Stage: cell. */
 _Noreturn void run_request(struct span request);
 /* Runs an empty program, so that the first real one finds everything touched. */

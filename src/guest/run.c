@@ -124,19 +124,26 @@ int run_rehearsal(struct error *err)
 	return 0;
 }
 
+static int main_file = -1;
+
+int run_open_main(struct error *err)
+{
+	main_file = open(RUN_FILE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	return main_file < 0 ? fail(err, errno, "cell: create " RUN_FILE_NAME) : 0;
+}
+
 static int write_main(struct span code)
 {
-	autofd fd = open(RUN_FILE_NAME, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	size_t done = 0;
 
-	while (fd >= 0 && done < code.length) {
-		ssize_t r = write(fd, code.data + done, code.length - done);
+	while (done < code.length) {
+		ssize_t r = write(main_file, code.data + done, code.length - done);
 
 		if (r <= 0)
 			return -1;
 		done += (size_t)r;
 	}
-	return fd < 0 ? -1 : 0;
+	return close(main_file);
 }
 
 /* os.environ was filled when the template started; both it and the process's

@@ -94,13 +94,9 @@ static int prepare(const struct init_options *options, int fds[INIT_FD_COUNT + 1
 		return r;
 	if (sethostname("sandbox", 7) < 0 || setdomainname("", 0) < 0)
 		return fail(err, errno, "init: set the host name");
-#ifndef UNSAFE_WITHOUT_MOUNTS
 	r = mounts_build_cell(options->disk_bytes, &fds[INIT_FD_WORKSPACE], err);
 	if (r < 0)
 		return r;
-#else
-	fds[INIT_FD_WORKSPACE] = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-#endif
 	for (size_t i = INIT_FD_USER; i <= INIT_FD_COUNT; i++) {
 		if (i == INIT_FD_WORKSPACE || (i == INIT_FD_COUNT && !own_network))
 			continue;

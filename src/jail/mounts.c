@@ -60,7 +60,7 @@ static const struct mount_entry entries[] = {
 	{TEXT, "etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"},
 	{TEXT, "etc/hostname", "sandbox\n"},
 	{TEXT, "etc/nsswitch.conf",
-	 "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
+	 "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"},
 	{TEXT, "etc/resolv.conf", ""},
 	{TEXT, "etc/timezone", "Etc/UTC\n"},
 	{LINK, "etc/localtime", "/usr/share/zoneinfo/Etc/UTC"},
@@ -119,11 +119,17 @@ static const struct mount_entry entries[] = {
 	{LINK, "dev/stderr", "/proc/self/fd/2"},
 };
 
+#ifdef UNSAFE_WITHOUT_MOUNTS
+#define READ_ONLY 0
+#else
+#define READ_ONLY MOUNT_ATTR_RDONLY
+#endif
+
 /* A detached copy of a host path, read-only from its first moment. */
 static int copy_tree(const char *source, bool device, struct error *err)
 {
 	struct mount_attr attributes = {
-		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
+		.attr_set = READ_ONLY | MOUNT_ATTR_NOSUID |
 			    (device ? MOUNT_ATTR_NOEXEC : MOUNT_ATTR_NODEV),
 		.propagation = MS_PRIVATE,
 	};
@@ -252,6 +258,8 @@ static int verify_root(struct error *err)
 
 	if (access("/etc/shadow", F_OK) == 0 || access("/root", F_OK) == 0)
 		return refuse(err, EPROTO, "mounts: the host's files are still there");
+	if (READ_ONLY == 0)
+		return 0;
 	if (statvfs("/", &info) < 0 || !(info.f_flag & ST_RDONLY))
 		return refuse(err, EPROTO, "mounts: the root is not read-only");
 	if (statvfs("/usr", &info) < 0 || !(info.f_flag & ST_RDONLY) || !(info.f_flag & ST_NOSUID))
@@ -268,7 +276,7 @@ int mounts_build_root(int font_list, const char *font_list_name, struct error *e
 	 * theirs mounted over it. */
 	static const char *const tmp_options[][2] = {
 		{"size", "4M"}, {"nr_inodes", "256"}, {"mode", "0700"}, {NULL, NULL}};
-	struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+	struct mount_attr read_only = {.attr_set = READ_ONLY};
 	int trees[ARRAY_LENGTH(entries)];
 	int r = 0;
 	autofd root = -1;

@@ -96,7 +96,13 @@ enum field_name {
 	FIELD_EXIT_CODE,
 	FIELD_NOTE,
 	FIELD_TRUNCATED,
-	FIELD_RUN, /* the name of the code: main.py, or <run 3> */
+	FIELD_RUN,   /* the name of the code: main.py, or <run 3> */
+	FIELD_WATCH, /* enum watch_mode */
+	FIELD_EVENT,
+	FIELD_DETAIL, /* of an anomaly */
+	FIELD_FINDINGS, /* policy/finding.h */
+	FIELD_POLICY,
+	FIELD_VERIFY_US,
 };
 
 /* How a run ended, by the warden's evidence. */
@@ -106,7 +112,15 @@ enum ending {
 	ENDING_CPU,
 	ENDING_MEMORY,
 	ENDING_KILLED, /* the engine asked for it */
-	ENDING_FAILED, /* ours */
+	ENDING_FAILED,  /* ours */
+	ENDING_ANOMALY, /* the watch saw what must never happen */
+};
+
+/* What is done about what the watch sees (jail/watch.h). */
+enum watch_mode {
+	WATCH_REPORT,   /* open: noted in the result, the call fails */
+	WATCH_STANDARD, /* the run is ended, but programs may be started */
+	WATCH_STRICT,   /* the run is ended */
 };
 
 /* Descriptors that come with MESSAGE_FORK_CELL, in this order. After them

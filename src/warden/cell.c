@@ -73,6 +73,7 @@ static void cell_free(struct cell *cell)
 	free_event(&cell->init_event);
 	free_event(&cell->death_event);
 	free_event(&cell->control_event);
+	free_event(&cell->listener_event);
 	free_event(&cell->deadline);
 	free_event(&cell->poll);
 	free_event(&cell->retry);
@@ -82,6 +83,8 @@ static void cell_free(struct cell *cell)
 	close_fd(&cell->main_pidfd);
 	close_fd(&cell->control);
 	close_fd(&cell->workspace);
+	close_fd(&cell->listener);
+	bytes_free(&cell->notes);
 	close_fd(&cell->mailbox);
 	for (size_t i = 0; i < 3; i++)
 		close_fd(&cell->stdio[i]);
@@ -137,6 +140,11 @@ static void say_ended(struct cell *cell)
 	frame_put_number(&frame, FIELD_MEMORY_PEAK, cell->usage.memory_peak_bytes);
 	frame_put_number(&frame, FIELD_PROCESSES_PEAK, cell->usage.processes_peak);
 	frame_put_number(&frame, FIELD_DISK_FULL, usage_disk_full(cell));
+	if (cell->ending == ENDING_ANOMALY) {
+		frame_put_text(&frame, FIELD_EVENT, cell->event);
+		frame_put_text(&frame, FIELD_DETAIL, cell->detail);
+	}
+	bytes_append(&frame, cell->notes.data, cell->notes.length);
 	frame_end(&frame, at);
 	warden_say(cell->warden, &frame, NULL, 0);
 }
@@ -204,8 +212,7 @@ void cell_fail(struct cell *cell, const char *why)
 	cell_kill(cell, ENDING_FAILED, 0);
 }
 
-/* Asks for the frames, and kills when they are there or time is up. */
-static void stop_at_limit(struct cell *cell, enum ending ending)
+void cell_stop(struct cell *cell, enum ending ending)
 {
 	cell->ending = ending;
 	cell->ended_us = cell->stop_asked_us = now_us();
@@ -224,7 +231,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *argument)
 	if (cell->state == CELL_DRAINING)
 		cell_kill(cell, ENDING_EXITED, 0);
 	else if (cell->state == CELL_RUNNING)
-		stop_at_limit(cell, ENDING_TIME);
+		cell_stop(cell, ENDING_TIME);
 	else if (cell->state < CELL_PARKED)
 		cell_fail(cell, "the cell was not ready in time");
 }
@@ -268,7 +275,7 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 	if (cell->usage.oom_kills > 0)
 		cell_kill(cell, ENDING_MEMORY, 0);
 	else if (cell->state == CELL_RUNNING && cell->usage.cpu_us >= cell->limits.cpu_ms * 1000)
-		stop_at_limit(cell, ENDING_CPU);
+		cell_stop(cell, ENDING_CPU);
 	else
 		schedule_poll(cell);
 }
@@ -481,8 +488,14 @@ static void on_control(evutil_socket_t socket, short what, void *argument)
 			cell_fail(cell, "the cell ended while it was being made");
 		return;
 	}
-	if (frame.type == MESSAGE_PARKED && cell->state == CELL_FORKING && count == 1) {
+	if (frame.type == MESSAGE_PARKED && cell->state == CELL_FORKING && count == 2) {
+		struct error err = {0};
+
 		cell->main_pidfd = take_fd(&fds[0]);
+		if (watch_begin(cell, take_fd(&fds[1]), &err) < 0) {
+			cell_fail(cell, err.text);
+			return;
+		}
 		cell->parked = true;
 		park_when_ready(cell);
 		return;
@@ -573,7 +586,7 @@ struct cell *cell_make(struct template *template, const struct limits *limits, s
 	cell->id = ++warden->next_id;
 	cell->limits = *limits;
 	cell->init_socket = cell->init_pidfd = cell->main_pidfd = cell->control = -1;
-	cell->workspace = cell->mailbox = -1;
+	cell->workspace = cell->mailbox = cell->listener = -1;
 	for (size_t i = 0; i < ARRAY_LENGTH(cell->spaces); i++)
 		cell->spaces[i] = -1;
 	for (size_t i = 0; i < 3; i++)

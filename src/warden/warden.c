@@ -120,6 +120,14 @@ static int handle_put(struct handler_context *context, struct error *err)
 
 static int handle_start(struct handler_context *context, struct error *err)
 {
+	struct reader fields = frame_fields(context->frame);
+	struct field field;
+	uint64_t mode = WATCH_STRICT;
+
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_WATCH)
+			field_number(&field, &mode);
+	context->cell->watch_mode = mode <= WATCH_STRICT ? (enum watch_mode)mode : WATCH_STRICT;
 	cell_start(context->cell);
 	return 0;
 }

@@ -82,12 +82,12 @@ struct cell {
 	bool own_network, has_cgroup, parked;
 	pid_t pid; /* of the main process, as its template and keeper see it */
 
-	int init_socket, init_pidfd, main_pidfd, control, workspace;
+	int init_socket, init_pidfd, main_pidfd, control, workspace, listener;
 	int spaces[6]; /* until forked: user, pid, mount, ipc, uts, (net) */
 	int mailbox;
 	struct mailbox_header *header;
 	int stdio[3]; /* the engine's ends, until they are passed on */
-	struct event *init_event, *death_event, *control_event;
+	struct event *init_event, *death_event, *control_event, *listener_event;
 	struct event *deadline, *poll, *retry;
 
 	/* the run that has it */
@@ -101,7 +101,10 @@ struct cell {
 	bool has_status;
 	uint64_t baseline_bytes; /* sampling: what the parked cell weighs */
 	struct cgroup_usage usage;
-	char why[ERROR_TEXT_MAX]; /* ENDING_FAILED */
+	enum watch_mode watch_mode;
+	struct bytes notes;          /* fields of what was only reported */
+	char event[32], detail[256]; /* of the anomaly that ended it */
+	char why[ERROR_TEXT_MAX];    /* ENDING_FAILED */
 };
 
 int64_t now_us(void);
@@ -137,6 +140,8 @@ void cell_offer(struct cell *cell);
 void cell_start(struct cell *cell);
 void cell_kill(struct cell *cell, enum ending ending, uint64_t reason);
 void cell_fail(struct cell *cell, const char *why);
+/* A limit was reached, or an anomaly seen: asks for the frames, then kills. */
+void cell_stop(struct cell *cell, enum ending ending);
 void cell_release(struct cell *cell);
 int cell_put(struct cell *cell, struct span name, uint64_t mode, int fd, struct error *err);
 
@@ -146,6 +151,9 @@ void usage_baseline(struct cell *cell);
 /* Whether no process of the cell is left but init. */
 bool usage_alone(struct cell *cell);
 bool usage_disk_full(const struct cell *cell);
+
+/* watch.c: what the watch of a cell reports. */
+int watch_begin(struct cell *cell, int listener, struct error *err);
 
 /* collect.c */
 void collect_workspace(struct cell *cell);

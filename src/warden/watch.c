@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch: what is done about what the watch of a cell reports.
+ *
+ * A notice keeps its caller asleep until it is answered. In `strict` and
+ * `standard` the first that matters ends the run; the caller is never answered,
+ * it dies where it stands. In `open` it is noted and the call fails. */
+#include "warden/warden.h"
+
+#include "base/cleanup.h"
+#include "jail/watch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Bounds the memory that a flood of notices can take. */
+#define NOTES_MAX      16
+#define NOTICES_A_TURN 64
+
+/* What libraries start for themselves: platform.processor(), matplotlib,
+ * ctypes.util. They find nothing that the code could not read anyway. */
+static bool is_everyday_program(const char *path)
+{
+	static const char *const programs[] = {"uname", "fc-list", "ldconfig", "ldconfig.real",
+					       "lscpu", "nproc",   "file"};
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(programs); i++)
+		if (strcmp(name, programs[i]) == 0)
+			return strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/bin/", 5) == 0 ||
+			       strncmp(path, "/sbin/", 6) == 0;
+	return false;
+}
+
+static bool is_anomaly(const struct cell *cell, const struct watch_notice *notice)
+{
+	if (notice->harmless || cell->state < CELL_RUNNING)
+		return false;
+	if (notice->event == WATCH_EXEC)
+		return cell->watch_mode == WATCH_STRICT && !is_everyday_program(notice->detail);
+	return true;
+}
+
+static void note(struct cell *cell, const struct watch_notice *notice)
+{
+	char text[WATCH_DETAIL_MAX + 64];
+	struct reader fields = reader_of(bytes_span(&cell->notes));
+	struct field field;
+	size_t count = 0;
+
+	snprintf(text, sizeof text, "%s: %s", watch_event_name(notice->event), notice->detail);
+	while (frame_next_field(&fields, &field) == 1)
+		if (++count == NOTES_MAX || span_equals(field.value, text))
+			return;
+	frame_put_text(&cell->notes, FIELD_NOTE, text);
+}
+
+static void on_notice(evutil_socket_t listener, short what, void *argument)
+{
+	struct cell *cell = argument;
+
+	for (int i = 0; i < NOTICES_A_TURN; i++) {
+		struct watch_notice notice;
+		bool anomaly;
+
+		if (i > 0 && !watch_pending(listener))
+			return;
+		if (watch_receive(listener, &notice) != 1) {
+			/* Hung up when the last process of the filter is gone. */
+			if (!watch_pending(listener))
+				event_del(cell->listener_event);
+			return;
+		}
+		anomaly = is_anomaly(cell, &notice);
+		if (anomaly && cell->watch_mode != WATCH_REPORT) {
+			if (cell->state != CELL_RUNNING && cell->state != CELL_DRAINING)
+				return; /* it is being ended already */
+			snprintf(cell->event, sizeof cell->event, "%s",
+				 watch_event_name(notice.event));
+			snprintf(cell->detail, sizeof cell->detail, "%s", notice.detail);
+			event_del(cell->listener_event);
+			cell_stop(cell, ENDING_ANOMALY);
+			return;
+		}
+		if (anomaly)
+			note(cell, &notice);
+		/* A port would open in a network without interfaces: not even that. */
+		watch_answer(listener, &notice,
+			     !anomaly || notice.event == WATCH_WRITE || notice.event == WATCH_EXEC);
+	}
+}
+
+int watch_begin(struct cell *cell, int listener, struct error *err)
+{
+	cell->listener = listener;
+	cell->listener_event =
+		event_new(cell->warden->base, listener, EV_READ | EV_PERSIST, on_notice, cell);
+	if (!cell->listener_event || event_add(cell->listener_event, NULL) < 0)
+		return refuse(err, ENOMEM, "warden: no event");
+	return 0;
+}
