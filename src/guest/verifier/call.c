@@ -414,21 +414,58 @@ struct value *call_value(struct walk *walk, struct value *callee, struct call *c
 	return all;
 }
 
+/* A system path given to a library's function that has no entry of its own; a
+ * path outside given to one that is named after saving. */
+static void look_at_path(struct walk *walk, const struct reference *callee, struct value *value,
+			 const struct node *node)
+{
+	static const char *const savers[] = {"save", "export", "write_", "dump"};
+	enum rule rule = RULE_COUNT;
+	struct span text;
+	bool write = false;
+	char shown[200];
+	const char *last;
+
+	if (callee->root_unknown || callee->judgement != JUDGED_NOTHING ||
+	    strncmp(callee->path, "builtins.", 9) == 0 ||
+	    strncmp(callee->path, "pathlib.", 8) == 0 || !value_text(value, &text) ||
+	    text.length < 5 || text.data[0] != '/' || memchr(text.data, '\n', text.length) ||
+	    value->flags & VALUE_DEFAULT)
+		return;
+	last = strrchr(callee->path, '.');
+	for (size_t i = 0; last && i < ARRAY_LENGTH(savers); i++)
+		write |= strncmp(last + 1, savers[i], strlen(savers[i])) == 0;
+	if (policy_path_severity(walk->policy, text, value->flags & VALUE_PREFIX, write, &rule) ==
+	    SEVERITY_OFF)
+		return;
+	snprintf(shown, sizeof shown, "'%.*s'", (int)(text.length < 150 ? text.length : 150),
+		 (const char *)text.data);
+	report(walk, rule, node, shown, NULL);
+}
+
 /* Strings given to a call may be code to it, unless it is known what it does. */
-static void look_at_strings(struct walk *walk, struct call *call)
+static void look_at_strings(struct walk *walk, const struct reference *callee, struct call *call)
 {
 	for (size_t i = 0; i < call->count; i++) {
 		struct value *value = value_plain(call->values[i]);
 
+		if (callee)
+			look_at_path(walk, callee, value, call->nodes[i]);
 		check_string_argument(walk, value, call->nodes[i]);
 		if (is_whole_text(value) && PySet_Add(walk->mentioned, value->object) < 0)
 			PyErr_Clear();
-		for (size_t k = 0; value->kind == VALUE_SEQUENCE && k < value->count && k < 32; k++)
+		for (size_t k = 0; value->kind == VALUE_SEQUENCE && k < value->count && k < 32; k++) {
 			check_string_argument(walk, value_plain(value->items[k]), call->nodes[i]);
+			if (callee)
+				look_at_path(walk, callee, value_plain(value->items[k]),
+					     call->nodes[i]);
+		}
 	}
 	for (size_t i = 0; i < call->named_count; i++) {
 		struct value *value = value_plain(call->named[i]);
 
+		if (callee)
+			look_at_path(walk, callee, value, call->named_nodes[i]);
 		check_string_argument(walk, value, call->named_nodes[i]);
 		if (is_whole_text(value) && PySet_Add(walk->mentioned, value->object) < 0)
 			PyErr_Clear();
@@ -456,7 +493,7 @@ struct value *visit_call(struct walk *walk, struct node *node)
 	value = call_value(walk, callee, &call);
 	if (!people && !judged && plain->kind != VALUE_FUNCTION &&
 	    !(plain->kind == VALUE_METHOD && plain->self->kind == VALUE_CONSTANT))
-		look_at_strings(walk, &call);
+		look_at_strings(walk, plain->kind == VALUE_REFERENCE ? plain->reference : NULL, &call);
 	if (strncmp(path, "?.format", 8) == 0 || strstr(path, "extract"))
 		walk->creates_unknown = true;
 	return value;

@@ -17,12 +17,41 @@ static void remember(PyObject *set, PyObject *name)
 		PyErr_Clear();
 }
 
-static bool remembered(PyObject *set, PyObject *name)
+/* Paths are kept in their normal form, with the directories above them. */
+static void remember_created(struct walk *walk, struct span path)
 {
-	int r = PySet_Contains(set, name);
+	char text[PATH_TEXT_MAX], *slash;
 
-	if (r < 0)
+	if (!path_normalize(path, false, text))
+		return;
+	for (;;) {
+		PyObject *name = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+
+		if (name)
+			remember(walk->created, name);
+		Py_XDECREF(name);
 		PyErr_Clear();
+		slash = strrchr(text, '/');
+		if (!slash || slash == text || strcmp(text, "/workspace") == 0)
+			return;
+		*slash = '\0';
+		if (strcmp(text, "/workspace") == 0)
+			return;
+	}
+}
+
+bool created_here(struct walk *walk, struct span path)
+{
+	char text[PATH_TEXT_MAX];
+	PyObject *name;
+	int r;
+
+	if (!path_normalize(path, false, text))
+		return false;
+	name = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+	r = name ? PySet_Contains(walk->created, name) : 0;
+	Py_XDECREF(name);
+	PyErr_Clear();
 	return r == 1;
 }
 
@@ -56,7 +85,7 @@ static void check_path_one(struct walk *walk, struct value *value, const struct 
 	enum rule rule = RULE_COUNT;
 	char shown[256];
 
-	if (how == 'u' && is_url(path)) {
+	if ((how == 'u' || how == 'v') && is_url(path)) {
 		snprintf(shown, sizeof shown, "%.*s", (int)(path.length < 120 ? path.length : 120),
 			 (const char *)path.data);
 		report(walk, RULE_NETWORK, node, shown, NULL);
@@ -83,8 +112,8 @@ static void check_path_one(struct walk *walk, struct value *value, const struct 
 		return;
 	}
 	if (how == 'w')
-		remember(walk->created, value->object);
-	if (how == 'd' && rule == RULE_COUNT && !remembered(walk->created, value->object) &&
+		remember_created(walk, path);
+	if (how == 'd' && rule == RULE_COUNT && !created_here(walk, path) &&
 	    !(value->flags & VALUE_DEFAULT) &&
 	    !(path.length > 5 && memcmp(path.data, "/tmp/", 5) == 0))
 		report(walk, RULE_DELETE, node, shown, NULL);
@@ -156,7 +185,7 @@ static bool sql_file_name(const char *at, const char *end, struct span *ret_name
 		return false;
 	close = memchr(at + 1, *at, (size_t)(end - at - 1));
 	if (!close)
-		close = end;
+		return false; /* the rest of the name is not known */
 	*ret_name = (struct span){(const uint8_t *)at + 1, (size_t)(close - at - 1)};
 	return true;
 }
@@ -316,6 +345,43 @@ static void check_pickle(struct walk *walk, struct value *value, const struct no
 
 /* --- code in strings ------------------------------------------------------ */
 
+/* XML that reads a file (an external entity) or writes one (an XSLT extension). */
+static void check_markup(struct walk *walk, struct span text, const struct node *node)
+{
+	static const char *const marks[] = {"SYSTEM ", "href=", "file=", "select="};
+	bool writes = memmem(text.data, text.length, "extension-element-prefixes", 26) != NULL;
+	const uint8_t *end = text.data + text.length;
+
+	if (!writes && !memmem(text.data, text.length, "<!ENTITY", 8))
+		return;
+	for (size_t i = 0; i < ARRAY_LENGTH(marks); i++) {
+		size_t length = strlen(marks[i]);
+		const uint8_t *at = text.data;
+
+		while ((at = memmem(at, (size_t)(end - at), marks[i], length)) != NULL) {
+			const uint8_t *close;
+			enum rule rule = RULE_COUNT;
+			char shown[120];
+			struct span path;
+
+			at += length;
+			if (at >= end || (*at != '"' && *at != '\''))
+				continue;
+			close = memchr(at + 1, *at, (size_t)(end - at - 1));
+			if (!close)
+				return;
+			path = (struct span){at + 1, (size_t)(close - at - 1)};
+			snprintf(shown, sizeof shown, "'%.*s'",
+				 (int)(path.length < 100 ? path.length : 100),
+				 (const char *)path.data);
+			if (path.length && (path.data[0] == '/' || path.data[0] == 'f') &&
+			    policy_path_severity(walk->policy, path, false, writes, &rule) !=
+				    SEVERITY_OFF)
+				report(walk, rule, node, shown, NULL);
+		}
+	}
+}
+
 static bool identifier_letter(uint8_t letter)
 {
 	return isalnum(letter) || letter == '_' || letter >= 0x80;
@@ -331,6 +397,8 @@ void check_text(struct walk *walk, PyObject *text, const struct node *node)
 	if (PyUnicode_GET_LENGTH(text) < 5 || !value_text(&value, &bytes))
 		return;
 	end = bytes.data + bytes.length;
+	if (bytes.length > 30 && memchr(bytes.data, '<', bytes.length))
+		check_markup(walk, bytes, node);
 	for (const uint8_t *at = bytes.data; at < end;) {
 		const uint8_t *start = memchr(at, '_', (size_t)(end - at));
 		enum rule rule;
@@ -416,8 +484,9 @@ static PyObject *pandas_expression(struct span text)
 			continue;
 		if (quoted && !identifier_letter((uint8_t)letter))
 			letter = '_';
-		if (letter == '\n')
-			letter = ' ';
+		/* Each line is a statement; its indentation means nothing. */
+		if (letter == ' ' && (!out.length || out.data[out.length - 1] == '\n'))
+			continue;
 		bytes_append(&out, &letter, 1);
 	}
 	if (out.failed)
@@ -441,9 +510,8 @@ static PyObject *parse_string(PyObject *text, enum string_code kind)
 	if (!name)
 		return NULL;
 	ast = Py_CompileStringObject(source, name,
-				     kind == STRING_EXPRESSION || kind == STRING_PANDAS
-					     ? Py_eval_input
-					     : Py_file_input,
+				     kind == STRING_EXPRESSION ? Py_eval_input
+							       : Py_file_input,
 				     &flags, 0);
 	Py_DECREF(name);
 	return ast;
@@ -571,6 +639,22 @@ void check_string_argument(struct walk *walk, struct value *value, const struct 
 		check_code(walk, value, node, STRING_STATEMENTS, false);
 }
 
+/* eval() of what a function's caller gives, when nothing here calls it: whoever
+ * does so later is judged then, by the audit hook. */
+static void report_dynamic_code(struct walk *walk, const struct node *node, const char *name)
+{
+	const char *function = strcmp(name, "eval()") == 0 ? uncalled_function(walk) : NULL;
+	enum severity severity = walk->policy->severity[RULE_DYNAMIC_CODE];
+	char message[160];
+
+	if (!function || severity != SEVERITY_BLOCK) {
+		report(walk, RULE_DYNAMIC_CODE, node, name, NULL);
+		return;
+	}
+	snprintf(message, sizeof message, "eval() will be refused when %.60s() is given code", function);
+	report_with(walk, RULE_DYNAMIC_CODE, SEVERITY_WARN, node, message, NULL);
+}
+
 /* The code argument of eval and its kin. */
 static void check_code_argument(struct walk *walk, struct value *value, const struct node *node,
 				char how, const char *name, bool must_be_known)
@@ -619,7 +703,7 @@ static void check_code_argument(struct walk *walk, struct value *value, const st
 		    strcmp(one->reference->path, "builtins.compile()") == 0)
 			continue;
 		if (must_be_known)
-			report(walk, RULE_DYNAMIC_CODE, node, name, NULL);
+			report_dynamic_code(walk, node, name);
 		else if (one->flags & VALUE_COMPUTED && how == 'c')
 			report(walk, RULE_DYNAMIC_CODE, node, name, NULL);
 	}
@@ -772,6 +856,7 @@ static void call_through(struct walk *walk, struct value *function, const struct
 static void check_attribute_path(struct walk *walk, struct value *value, const struct node *node,
 				 const char *name)
 {
+	struct reference *reference = reference_root(walk, "?");
 	struct span text;
 	size_t at = 0;
 
@@ -790,11 +875,44 @@ static void check_attribute_path(struct walk *walk, struct value *value, const s
 		PyObject *part = PyUnicode_DecodeUTF8((const char *)start, (Py_ssize_t)length,
 						      "replace");
 
-		if (part)
-			check_attribute_name(walk, part, node, NULL);
-		Py_XDECREF(part);
-		PyErr_Clear();
+		if (!part) {
+			PyErr_Clear();
+			return;
+		}
+		check_attribute_name(walk, part, node, NULL);
+		PyUnicode_InternInPlace(&part);
+		if (PyList_Append(walk->keep, part) < 0)
+			PyErr_Clear();
+		Py_DECREF(part);
+		if (reference)
+			reference = reference_child(walk, reference, part);
 		at += length + 1;
+	}
+	if (reference)
+		use(walk, value_reference(walk, reference), node, VISIT_CALLED);
+}
+
+/* A configuration in dicts, as logging.config takes it: file names in it, and
+ * dotted names of what it calls. */
+static void check_config(struct walk *walk, struct value *value, const struct node *node,
+			 unsigned depth)
+{
+	value = value_plain(value);
+	if (depth > 6)
+		return;
+	if (value->kind == VALUE_SEQUENCE)
+		for (size_t i = 0; i < value->count; i++)
+			check_config(walk, value->items[i], node, depth + 1);
+	if (value->kind != VALUE_DICT)
+		return;
+	for (size_t i = 0; i < value->count; i += 2) {
+		struct value *key = value->items[i];
+
+		if (key && is_text(key) &&
+		    PyUnicode_CompareWithASCIIString(key->object, "filename") == 0)
+			check_path(walk, value->items[i + 1], node, 'w');
+		else
+			check_config(walk, value->items[i + 1], node, depth + 1);
 	}
 }
 
@@ -856,8 +974,14 @@ static void check_argument(const struct check *check, char how, struct value *va
 		return;
 	case 'y':
 		value = value_plain(value);
-		if (value->kind == VALUE_CONSTANT && value->object == Py_True)
+		if (value->kind == VALUE_CONSTANT &&
+		    (value->object == Py_True ||
+		     (is_whole_text(value) &&
+		      PyUnicode_CompareWithASCIIString(value->object, "fully_trusted") == 0)))
 			report(walk, check->rule, node, check->name, NULL);
+		return;
+	case 'j':
+		check_config(walk, value, node, 0);
 		return;
 	case 't':
 		value = value_plain(value);

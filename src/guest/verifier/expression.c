@@ -101,6 +101,29 @@ static bool any_star(const struct scope *scope)
 	return false;
 }
 
+/* The function of the module in which `scope` lies, or NULL. */
+static const struct scope *outermost_function(const struct walk *walk, const struct scope *scope)
+{
+	for (; scope; scope = scope->parent)
+		if (scope->parent == walk->module)
+			return scope->kind == SCOPE_FUNCTION ? scope : NULL;
+	return NULL;
+}
+
+const char *uncalled_function(const struct walk *walk)
+{
+	const struct scope *function = outermost_function(walk, walk->scope);
+	struct binding *binding;
+
+	if (!function || walk->reflects || walk->quoted || kind_of(function->node) != NODE_FunctionDef ||
+	    children(function->node, FunctionDef_decorator_list)->count)
+		return NULL;
+	binding = scope_own(walk->module, leaf(function->node, FunctionDef_name));
+	if (!binding || binding->loaded)
+		return NULL;
+	return PyUnicode_AsUTF8(binding->name);
+}
+
 struct value *lookup_name(struct walk *walk, PyObject *name, struct node *node)
 {
 	struct scope *scope = NULL;
@@ -114,8 +137,12 @@ struct value *lookup_name(struct walk *walk, PyObject *name, struct node *node)
 	}
 	if (binding) {
 		bool here = scope == walk->scope && !scope->branch && !walk->quoted;
+		const struct scope *function = outermost_function(walk, walk->scope);
 		struct value *value = here && binding->now ? binding->now : binding->all;
 
+		if (scope == walk->module && !binding->loaded)
+			binding->loaded = !function || !function->node ||
+					  leaf(function->node, FunctionDef_name) != name;
 		if (value)
 			return value;
 		/* Nothing is known of it: a loop's or a parameter's name, or a
@@ -148,6 +175,8 @@ struct value *lookup_name(struct walk *walk, PyObject *name, struct node *node)
 	if (is_builtin_name(name)) {
 builtin:
 		snprintf(path, sizeof path, "builtins.%s", text);
+		walk->reflects |= ascii_is(name, "globals") || ascii_is(name, "locals") ||
+				  ascii_is(name, "vars") || ascii_is(name, "exec");
 		return value_reference(walk, reference_path(walk, path));
 	}
 	if (ascii_is(name, "__file__"))
@@ -734,7 +763,10 @@ static struct value *visit_one(struct walk *walk, struct node *node, unsigned fl
 	case NODE_Subscript:
 		return visit_subscript(walk, node, flags);
 	case NODE_Call:
-		return visit_call(walk, node);
+		value = visit_call(walk, node);
+		/* __import__("os") given on is the module given on. */
+		use(walk, value, node, flags);
+		return value;
 	case NODE_BinOp:
 		value = visit(walk, child(node, BinOp_left), 0);
 		other = visit(walk, child(node, BinOp_right), 0);

@@ -125,6 +125,8 @@ static struct value *multiply(struct walk *walk, struct value *left, struct valu
 
 static struct value *arithmetic(struct walk *walk, enum node_kind operator, long a, long b)
 {
+	long other;
+
 	switch (operator) {
 	case NODE_Add:
 		return value_constant(walk, PyLong_FromLong(a + b), 0);
@@ -152,6 +154,15 @@ static struct value *arithmetic(struct walk *walk, enum node_kind operator, long
 		if (a < 0 || b <= 0)
 			return &value_computed;
 		return value_constant(walk, PyLong_FromLong(a / b), 0);
+	case NODE_Pow:
+		if (a < 0 || b < 0 || b > 40)
+			return &value_computed;
+		for (other = 1; b > 0; b--) {
+			other *= a;
+			if (other > 1L << 40)
+				return &value_computed;
+		}
+		return value_constant(walk, PyLong_FromLong(other), 0);
 	case NODE_Mod:
 		if (b <= 0)
 			return &value_computed;
@@ -1015,6 +1026,16 @@ struct value *fold_call(struct walk *walk, const char *path, const struct call *
 			Py_XDECREF(rest);
 			builder.partial |= (value->flags & VALUE_PREFIX) != 0;
 			return builder_value(walk, &builder);
+		}
+		/* "~root/x": somebody else's home. */
+		if (is_text(value) && PyUnicode_GET_LENGTH(value->object) &&
+		    PyUnicode_READ_CHAR(value->object, 0) == '~') {
+			PyObject *rest = PyUnicode_Substring(value->object, 1,
+							     PyUnicode_GET_LENGTH(value->object));
+			PyObject *home = rest ? PyUnicode_FromFormat("/home/%U", rest) : NULL;
+
+			Py_XDECREF(rest);
+			return value_constant(walk, home, value->flags & VALUE_PREFIX);
 		}
 		return value;
 	}

@@ -276,8 +276,6 @@ void lint_missing_module(struct walk *walk, const char *name, const struct node 
 {
 	char buffer[FINDING_TEXT_BYTES_MAX + 1], file[128];
 	const char *instead;
-	PyObject *key;
-	bool written;
 
 	if (!walk->report || walk->muted || walk->tries_import || module_exists(name))
 		return;
@@ -295,11 +293,7 @@ void lint_missing_module(struct walk *walk, const char *name, const struct node 
 	if (strcmp(name, "__main__") == 0 || strcmp(name, "main") == 0)
 		return;
 	snprintf(file, sizeof file, "%.100s.py", name);
-	key = PyUnicode_FromString(file);
-	written = key && PySet_Contains(walk->created, key) == 1;
-	Py_XDECREF(key);
-	PyErr_Clear();
-	if (written)
+	if (created_here(walk, (struct span){(const uint8_t *)file, strlen(file)}))
 		return;
 	instead = module_instead(name, buffer);
 	report(walk, RULE_NOT_INSTALLED, node, name, instead);
@@ -322,8 +316,7 @@ void lint_missing_file(struct walk *walk, struct value *value, const struct node
 	    memchr(text.data, '<', text.length) || memchr(text.data, '{', text.length) ||
 	    span_equals(text, "-") || !path_normalize(text, false, path))
 		return;
-	if (PySet_Contains(walk->created, value->object) == 1 ||
-	    PySet_Contains(walk->mentioned, value->object) == 1)
+	if (created_here(walk, text) || PySet_Contains(walk->mentioned, value->object) == 1)
 		return;
 	if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/usr/", 5) == 0 ||
 	    strncmp(path, "/etc/", 5) == 0 || strncmp(path, "/proc/", 6) == 0 ||

@@ -32,22 +32,6 @@ bool verifier_has_module(const char *name)
 	return module_exists(name);
 }
 
-int verdict_of_crash(const struct policy *policy, const char *how, struct verdict *ret_verdict)
-{
-	struct verdict verdict = {0};
-	const uint32_t whole[4] = {0};
-	char message[FINDING_TEXT_BYTES_MAX + 1];
-	int r;
-
-	snprintf(message, sizeof message, "the code could not be verified: %s", how);
-	r = verdict_add(&verdict, RULE_CRASH, policy->severity[RULE_CRASH], whole, message,
-			rule_infos[RULE_CRASH].hint);
-	if (r < 0)
-		return r;
-	*ret_verdict = verdict;
-	return 0;
-}
-
 static void visit_all(struct walk *walk, struct node *root)
 {
 	walk->scope = walk->module;

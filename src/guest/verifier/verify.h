@@ -4,7 +4,7 @@
  * verifier_init() runs once in a process in which no user code has run or will
  * run before verify() does (the template), after Py_Initialize(). verify() runs
  * in a confined fork of it, which has its own limits on time and memory: a
- * death of that fork is what verdict_of_crash() makes a verdict of. */
+ * death of that fork is what verdict_of_crash() (policy/finding.h) makes a verdict of. */
 #ifndef EXECPY_GUEST_VERIFIER_VERIFY_H
 #define EXECPY_GUEST_VERIFIER_VERIFY_H
 
@@ -36,10 +36,6 @@ int verifier_init(struct error *err);
  * exception is left set. */
 int verify(struct span code, const struct policy *policy, const struct verify_context *context,
 	   struct verdict *ret_verdict, struct error *err);
-
-/* The verdict when the process that verified died or ran out of its limits;
- * `how` completes "the code could not be verified: ". Needs no Python. */
-int verdict_of_crash(const struct policy *policy, const char *how, struct verdict *ret_verdict);
 
 /* Can this top-level module be imported? Answers for the process's sys.path. */
 bool verifier_has_module(const char *name);

@@ -191,6 +191,7 @@ struct binding {
 	bool global;       /* declared so here: lives in the module */
 	bool nonlocal;
 	bool parameter;
+	bool loaded; /* mentioned outside of the function that it names */
 };
 
 struct scope {
@@ -256,6 +257,7 @@ struct walk {
 	bool creates_unknown; /* the code writes files whose names are not known */
 	bool dumps_pickles;
 	bool runs_doctests;
+	bool reflects; /* the code looks at its own names: anything may be called */
 	PyObject *doctests; /* list of docstrings with examples */
 
 	struct node **queue; /* function bodies yet to be visited */
@@ -312,6 +314,9 @@ struct value *attribute_of(struct walk *walk, struct value *base, PyObject *name
 			   struct node *node, unsigned flags);
 void assign(struct walk *walk, struct node *target, struct value *value);
 void use(struct walk *walk, struct value *value, const struct node *node, unsigned flags);
+/* The function of the module that is visited, when nothing here calls it; else
+ * NULL. Its parameters come from whoever runs more code later. */
+const char *uncalled_function(const struct walk *walk);
 struct value *lookup_name(struct walk *walk, PyObject *name, struct node *node);
 struct value *element_of(struct walk *walk, struct value *base, struct value *key,
 			 struct node *node);
@@ -357,6 +362,7 @@ bool fold_afford(struct walk *walk, Py_ssize_t length);
 void check_call(struct walk *walk, const struct reference *reference,
 		const struct name_info *info, struct value *self, struct call *call,
 		struct value **ret_value);
+bool created_here(struct walk *walk, struct span path); /* does the code write it? */
 void check_text(struct walk *walk, PyObject *text, const struct node *node);
 void check_bytes(struct walk *walk, PyObject *bytes, const struct node *node);
 void check_string_argument(struct walk *walk, struct value *value, const struct node *node);
