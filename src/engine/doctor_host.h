@@ -25,6 +25,8 @@ int bait_lay(struct bait *bait, struct error *err);
 bool bait_was_taken(const struct bait *bait);
 void bait_clear(struct bait *bait);
 
+/* The ABI of the running kernel; 0: no Landlock. */
+int host_landlock_abi(void);
 /* Landlock as the running kernel does it: a child confines itself and tries to
  * create a file in `directory`. Returns what it got: "EACCES", "allowed", or
  * what failed. */

@@ -7,7 +7,9 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "engine/execpy.h"
+#include "policy/finding.h"
 #include "policy/limits.h"
+#include "policy/policy.h"
 #include "proto/frame.h"
 #include "proto/mailbox.h"
 #include "proto/messages.h"
@@ -72,6 +74,11 @@ struct execpy_result {
 	char internal[ERROR_TEXT_MAX];
 	char reason[ERROR_TEXT_MAX];
 	struct limits limits;
+	struct verdict verdict;
+	bool has_verdict, fenced;
+	uint32_t fence_line;
+	uint64_t anomaly_line;
+	bool check_only;
 	char *policy, *template;
 	struct bytes code; /* for the source of frames at a limit */
 	bool warm;
@@ -103,6 +110,7 @@ struct run {
 	int64_t began_us;
 	struct input *inputs;
 	size_t input_count;
+	struct policy policy;
 };
 
 /* A file that was put in, to tell later whether it changed. */
@@ -149,5 +157,8 @@ const char *files_media_type(const char *path);
 /* result.c */
 void result_finish(struct run *run);
 void result_index(struct execpy_result *result);
+/* A refusal as CPython would print a SyntaxError: line, carets, message. */
+void result_refusal_text(const struct execpy_result *result, const struct finding *finding,
+			 struct bytes *out);
 
 #endif

@@ -13,33 +13,33 @@ static void before_value(struct json *json)
 	json->comma = true;
 }
 
-void json_begin_object(struct json *json)
+void emit_begin_object(struct json *json)
 {
 	before_value(json);
 	bytes_append_text(json->out, "{");
 	json->comma = false;
 }
 
-void json_end_object(struct json *json)
+void emit_end_object(struct json *json)
 {
 	bytes_append_text(json->out, "}");
 	json->comma = true;
 }
 
-void json_begin_array(struct json *json)
+void emit_begin_array(struct json *json)
 {
 	before_value(json);
 	bytes_append_text(json->out, "[");
 	json->comma = false;
 }
 
-void json_end_array(struct json *json)
+void emit_end_array(struct json *json)
 {
 	bytes_append_text(json->out, "]");
 	json->comma = true;
 }
 
-void json_key(struct json *json, const char *key)
+void emit_key(struct json *json, const char *key)
 {
 	before_value(json);
 	bytes_append_format(json->out, "\"%s\":", key);
@@ -73,7 +73,7 @@ size_t utf8_sequence(struct span text)
 	return length;
 }
 
-bool json_text(struct json *json, struct span text)
+bool emit_text(struct json *json, struct span text)
 {
 	static const char escapes[] = {
 		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
@@ -111,15 +111,15 @@ bool json_text(struct json *json, struct span text)
 	return lossy;
 }
 
-void json_string(struct json *json, const char *text)
+void emit_string(struct json *json, const char *text)
 {
 	if (text)
-		json_text(json, (struct span){(const uint8_t *)text, strlen(text)});
+		emit_text(json, (struct span){(const uint8_t *)text, strlen(text)});
 	else
-		json_null(json);
+		emit_null(json);
 }
 
-void json_base64(struct json *json, struct span data)
+void emit_base64(struct json *json, struct span data)
 {
 	char *room;
 
@@ -133,31 +133,31 @@ void json_base64(struct json *json, struct span data)
 	bytes_append_text(json->out, "\"");
 }
 
-void json_number(struct json *json, uint64_t number)
+void emit_number(struct json *json, uint64_t number)
 {
 	before_value(json);
 	bytes_append_format(json->out, "%" PRIu64, number);
 }
 
-void json_milliseconds(struct json *json, uint64_t us)
+void emit_milliseconds(struct json *json, uint64_t us)
 {
 	before_value(json);
 	bytes_append_format(json->out, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
 }
 
-void json_bool(struct json *json, bool value)
+void emit_bool(struct json *json, bool value)
 {
 	before_value(json);
 	bytes_append_text(json->out, value ? "true" : "false");
 }
 
-void json_null(struct json *json)
+void emit_null(struct json *json)
 {
 	before_value(json);
 	bytes_append_text(json->out, "null");
 }
 
-void json_raw(struct json *json, struct span text)
+void emit_raw(struct json *json, struct span text)
 {
 	before_value(json);
 	bytes_append(json->out, text.data, text.length);

@@ -12,23 +12,23 @@ struct json {
 	bool comma; /* the next value needs one before it */
 };
 
-void json_begin_object(struct json *json);
-void json_end_object(struct json *json);
-void json_begin_array(struct json *json);
-void json_end_array(struct json *json);
+void emit_begin_object(struct json *json);
+void emit_end_object(struct json *json);
+void emit_begin_array(struct json *json);
+void emit_end_array(struct json *json);
 /* A key; the next call writes its value. Keys are ours: plain ASCII. */
-void json_key(struct json *json, const char *key);
+void emit_key(struct json *json, const char *key);
 /* Any bytes: what is not UTF-8 becomes U+FFFD. Returns whether that happened. */
-bool json_text(struct json *json, struct span text);
-void json_string(struct json *json, const char *text); /* NULL: null */
-void json_base64(struct json *json, struct span data);
-void json_number(struct json *json, uint64_t number);
-void json_milliseconds(struct json *json, uint64_t us); /* 1.234 */
-void json_bool(struct json *json, bool value);
-void json_null(struct json *json);
+bool emit_text(struct json *json, struct span text);
+void emit_string(struct json *json, const char *text); /* NULL: null */
+void emit_base64(struct json *json, struct span data);
+void emit_number(struct json *json, uint64_t number);
+void emit_milliseconds(struct json *json, uint64_t us); /* 1.234 */
+void emit_bool(struct json *json, bool value);
+void emit_null(struct json *json);
 /* JSON that is already written, such as a guest's application/json: must have
  * been checked. */
-void json_raw(struct json *json, struct span text);
+void emit_raw(struct json *json, struct span text);
 
 /* The length of the UTF-8 sequence at the start of `text`, or 0 when it is not
  * one (overlong, surrogate, beyond U+10FFFF, cut). */

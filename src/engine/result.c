@@ -77,6 +77,33 @@ static uint64_t number_field(struct span body, enum field_name name)
 	return number;
 }
 
+/* The first counts: it was written before user code could write anything. */
+static void take_verdict(struct execpy_result *result, struct span body)
+{
+	struct error err = {0};
+	struct field field;
+
+	if (result->has_verdict || !find_field(body, FIELD_FINDINGS, &field) ||
+	    verdict_decode(field.value, &result->verdict, &err) < 0)
+		return;
+	result->has_verdict = true;
+	result->verify_us = number_field(body, FIELD_VERIFY_US);
+}
+
+/* What the audit hook saw; the warden's word, if there is one, goes first. */
+static void take_anomaly(struct execpy_result *result, struct span body)
+{
+	struct field field;
+
+	if (result->anomaly_event)
+		return;
+	if (find_field(body, FIELD_EVENT, &field))
+		result->anomaly_event = span_to_string(field.value);
+	if (find_field(body, FIELD_DETAIL, &field))
+		result->anomaly_detail = span_to_string(field.value);
+	result->anomaly_line = number_field(body, FIELD_LINE);
+}
+
 /* Finds the parts of the response; the last value and error count. */
 void result_index(struct execpy_result *result)
 {
@@ -92,6 +119,12 @@ void result_index(struct execpy_result *result)
 			break;
 		case MESSAGE_ERROR:
 			result->error = frame.body;
+			break;
+		case MESSAGE_VERDICT:
+			take_verdict(result, frame.body);
+			break;
+		case MESSAGE_ANOMALY:
+			take_anomaly(result, frame.body);
 			break;
 		case MESSAGE_DISPLAY:
 			if (result->display_count >= DISPLAY_COUNT_MAX)
@@ -126,7 +159,8 @@ static enum execpy_status status_of_exit(struct run *run)
 		return EXECPY_INTERNAL_ERROR;
 	if (WIFSIGNALED(run->status)) {
 		result->signal = WTERMSIG(run->status);
-		return EXECPY_CRASHED;
+		return result->anomaly_event && result->signal == SIGKILL ? EXECPY_ANOMALY
+									  : EXECPY_CRASHED;
 	}
 	result->exit_code = WEXITSTATUS(run->status);
 	if (result->exit_code == 0)
@@ -134,11 +168,51 @@ static enum execpy_status status_of_exit(struct run *run)
 	return disk_ended_it(run) ? EXECPY_DISK_LIMIT : EXECPY_ERROR;
 }
 
+/* No verdict came: the process that verifies died or reached a limit. */
+static enum execpy_status unverified(struct run *run, const char *how)
+{
+	struct execpy_result *result = run->result;
+
+	if (verdict_of_crash(run->policy.severity[RULE_CRASH], how, &result->verdict) < 0)
+		return EXECPY_INTERNAL_ERROR;
+	result->has_verdict = true;
+	return EXECPY_BLOCKED;
+}
+
+static enum execpy_status decide_verdict(struct run *run)
+{
+	switch (run->ending) {
+	case ENDING_EXITED:
+		if (run->result->has_verdict)
+			return run->result->verdict.blocked ? EXECPY_BLOCKED : EXECPY_OK;
+		if (run->has_status && WIFSIGNALED(run->status))
+			return unverified(run, "the parser crashed on it");
+		return EXECPY_INTERNAL_ERROR;
+	case ENDING_TIME:
+	case ENDING_CPU:
+		return unverified(run, "it took too long");
+	case ENDING_MEMORY:
+		return unverified(run, "it took too much memory");
+	default:
+		return EXECPY_INTERNAL_ERROR;
+	}
+}
+
 static enum execpy_status decide(struct run *run)
 {
 	struct execpy_result *result = run->result;
 	enum execpy_status status;
 
+	if (result->has_verdict ? result->verdict.blocked || result->check_only
+				: run->ending != ENDING_FAILED && run->ending != ENDING_KILLED) {
+		status = decide_verdict(run);
+		if (status == EXECPY_INTERNAL_ERROR && !result->internal[0])
+			snprintf(result->internal, sizeof result->internal,
+				 "the verifier gave no verdict: %.200s",
+				 result->output[1].head.length ? (const char *)result->output[1].head.data
+							       : "no reason given");
+		return status;
+	}
 	switch (run->ending) {
 	case ENDING_EXITED:
 		status = status_of_exit(run);
@@ -168,7 +242,7 @@ static enum execpy_status decide(struct run *run)
 	if (run->ending == ENDING_EXITED && !run->request->truncate_output &&
 	    result->output[0].dropped + result->output[1].dropped > 0)
 		status = EXECPY_OUTPUT_LIMIT;
-	if (status == EXECPY_OUTPUT_LIMIT || run->ending != ENDING_EXITED) {
+	if (status == EXECPY_ANOMALY || status == EXECPY_OUTPUT_LIMIT || run->ending != ENDING_EXITED) {
 		result->exit_code = -1;
 		result->signal = SIGKILL;
 	}
@@ -204,7 +278,13 @@ static void explain(struct execpy_result *result)
 		snprintf(result->reason, sizeof result->reason, "the %s of %s was reached",
 			 limits[i].words, value);
 	}
-	if (result->status == EXECPY_ANOMALY)
+	if (result->status == EXECPY_BLOCKED) {
+		const struct finding *cause = verdict_cause(&result->verdict);
+
+		snprintf(result->reason, sizeof result->reason, "%s: %.250s",
+			 cause ? finding_error_type(cause) : "SecurityError",
+			 cause ? cause->message : "refused");
+	} else if (result->status == EXECPY_ANOMALY)
 		snprintf(result->reason, sizeof result->reason, "the run was ended: %.60s %.200s",
 			 result->anomaly_event ? result->anomaly_event : "anomaly",
 			 result->anomaly_detail ? result->anomaly_detail : "");
@@ -276,7 +356,7 @@ static void write_bundle(struct json *json, struct span body)
 	char name[101] = "";
 	bool any = false;
 
-	json_begin_object(json);
+	emit_begin_object(json);
 	while (frame_next_field(&fields, &field) == 1) {
 		if (field.name == FIELD_MIME) {
 			name[0] = '\0';
@@ -284,20 +364,20 @@ static void write_bundle(struct json *json, struct span body)
 				snprintf(name, sizeof name, "%.*s", (int)field.value.length,
 					 (const char *)field.value.data);
 		} else if (field.name == FIELD_DATA && name[0]) {
-			json_key(json, name);
+			emit_key(json, name);
 			if (is_text_type(text_span(name)) || strstr(name, "json"))
-				json_text(json, field.value);
+				emit_text(json, field.value);
 			else
-				json_base64(json, field.value);
+				emit_base64(json, field.value);
 			name[0] = '\0';
 			any = true;
 		}
 	}
 	if (!any) {
-		json_key(json, "text/plain");
-		json_string(json, "");
+		emit_key(json, "text/plain");
+		emit_string(json, "");
 	}
-	json_end_object(json);
+	emit_end_object(json);
 }
 
 static struct span code_line(const struct execpy_result *result, uint64_t number)
@@ -330,11 +410,11 @@ static uint64_t column_at(struct span line, uint64_t offset)
 
 static void write_number_or_null(struct json *json, const char *key, uint64_t number)
 {
-	json_key(json, key);
+	emit_key(json, key);
 	if (number)
-		json_number(json, number);
+		emit_number(json, number);
 	else
-		json_null(json);
+		emit_null(json);
 }
 
 static void write_text_or(struct json *json, const char *key, struct span body,
@@ -342,11 +422,11 @@ static void write_text_or(struct json *json, const char *key, struct span body,
 {
 	struct field field;
 
-	json_key(json, key);
+	emit_key(json, key);
 	if (find_field(body, name, &field))
-		json_text(json, field.value);
+		emit_text(json, field.value);
 	else
-		json_string(json, otherwise);
+		emit_string(json, otherwise);
 }
 
 /* `raw`: from the stop signal's handler, with byte offsets and no source. */
@@ -368,7 +448,7 @@ static void write_frame(struct execpy_result *result, struct json *json, struct 
 		column = column_at(line, column);
 	if (raw && find_field(body, FIELD_END_COLUMN, &field))
 		end_column = column_at(end_line, end_column);
-	json_begin_object(json);
+	emit_begin_object(json);
 	write_text_or(json, "file", body, FIELD_FILE, "?");
 	write_number_or_null(json, "line", line_number);
 	write_number_or_null(json, "column", column);
@@ -376,12 +456,12 @@ static void write_frame(struct execpy_result *result, struct json *json, struct 
 	write_number_or_null(json, "end_column", end_column);
 	write_text_or(json, "function", body, FIELD_FUNCTION, "<module>");
 	if (line.data) {
-		json_key(json, "source");
-		json_text(json, line);
+		emit_key(json, "source");
+		emit_text(json, line);
 	} else {
 		write_text_or(json, "source", body, FIELD_SOURCE, NULL);
 	}
-	json_end_object(json);
+	emit_end_object(json);
 }
 
 static size_t frame_list(struct span body, struct span list[TRACEBACK_FRAMES_MAX])
@@ -403,11 +483,11 @@ static void write_frames(struct execpy_result *result, struct json *json, struct
 	struct span list[TRACEBACK_FRAMES_MAX + 1];
 	size_t count = frame_list(body, list);
 
-	json_key(json, "frames");
-	json_begin_array(json);
+	emit_key(json, "frames");
+	emit_begin_array(json);
 	for (size_t i = 0; i < count; i++)
 		write_frame(result, json, list[raw ? count - 1 - i : i], raw);
-	json_end_array(json);
+	emit_end_array(json);
 }
 
 static const char *limit_error_type(enum execpy_status status)
@@ -471,23 +551,98 @@ static struct span stop_frames(const struct execpy_result *result)
 	return (struct span){NULL, 0};
 }
 
+/* Columns that are shown under a line: tabs stay tabs, so that carets fit. */
+static void append_carets(struct bytes *out, struct span line, uint32_t from, uint32_t to)
+{
+	uint32_t column = 1;
+
+	for (size_t i = 0; i < line.length && column < from; i++) {
+		if ((line.data[i] & 0xc0) == 0x80)
+			continue;
+		bytes_append_text(out, line.data[i] == '\t' ? "\t" : " ");
+		column++;
+	}
+	do
+		bytes_append_text(out, "^");
+	while (++column < to && column < from + 200);
+}
+
+void result_refusal_text(const struct execpy_result *result, const struct finding *finding,
+			 struct bytes *out)
+{
+	struct span line = code_line(result, finding->line);
+
+	if (finding->line > 0) {
+		bytes_append_format(out, "  File \"main.py\", line %u\n", finding->line);
+		if (line.length > 0 && line.length < 500) {
+			bytes_append_text(out, "    ");
+			bytes_append(out, line.data, line.length);
+			bytes_append_text(out, "\n    ");
+			append_carets(out, line, finding->column,
+				      finding->end_line == finding->line ? finding->end_column : 0);
+			bytes_append_text(out, "\n");
+		}
+	}
+	bytes_append_format(out, "%s: %s\n", finding_error_type(finding), finding->message);
+}
+
+static void write_refusal(struct execpy_result *result, struct json *json)
+{
+	const struct finding *cause = verdict_cause(&result->verdict);
+	bool security = cause && strcmp(finding_error_type(cause), "SecurityError") == 0;
+	autobytes text = {0};
+	autobytes frame = {0};
+
+	emit_begin_object(json);
+	emit_key(json, "type");
+	emit_string(json, security || !cause ? "SecurityError" : "SyntaxError");
+	emit_key(json, "message");
+	emit_string(json, cause ? cause->message : "refused");
+	if (cause)
+		result_refusal_text(result, cause, &text);
+	emit_key(json, "traceback");
+	emit_text(json, bytes_span(&text));
+	emit_key(json, "frames");
+	emit_begin_array(json);
+	if (cause && cause->line > 0) {
+		struct span line = code_line(result, cause->line);
+
+		frame_put_text(&frame, FIELD_FILE, "main.py");
+		frame_put_number(&frame, FIELD_LINE, cause->line);
+		frame_put_number(&frame, FIELD_COLUMN, cause->column);
+		frame_put_number(&frame, FIELD_END_LINE, cause->end_line);
+		frame_put_number(&frame, FIELD_END_COLUMN, cause->end_column);
+		frame_put(&frame, FIELD_SOURCE, line.data, line.length);
+		if (!frame.failed)
+			write_frame(result, json, bytes_span(&frame), false);
+	}
+	emit_end_array(json);
+	emit_key(json, "hint");
+	emit_string(json, cause && cause->hint[0] ? cause->hint : NULL);
+	emit_end_object(json);
+}
+
 static void write_error(struct execpy_result *result, struct json *json)
 {
 	const char *type = limit_error_type(result->status);
 
-	json_key(json, "error");
-	if (result->status == EXECPY_OK || (!type && result->error.length == 0)) {
-		json_null(json);
+	emit_key(json, "error");
+	if (result->status == EXECPY_BLOCKED) {
+		write_refusal(result, json);
 		return;
 	}
-	json_begin_object(json);
+	if (result->status == EXECPY_OK || (!type && result->error.length == 0)) {
+		emit_null(json);
+		return;
+	}
+	emit_begin_object(json);
 	if (type) {
-		json_key(json, "type");
-		json_string(json, type);
-		json_key(json, "message");
-		json_string(json, result->reason);
-		json_key(json, "traceback");
-		json_null(json);
+		emit_key(json, "type");
+		emit_string(json, type);
+		emit_key(json, "message");
+		emit_string(json, result->reason);
+		emit_key(json, "traceback");
+		emit_null(json);
 		write_frames(result, json, stop_frames(result), true);
 	} else {
 		write_text_or(json, "type", result->error, FIELD_TYPE, "Exception");
@@ -495,9 +650,9 @@ static void write_error(struct execpy_result *result, struct json *json)
 		write_text_or(json, "traceback", result->error, FIELD_TRACEBACK, NULL);
 		write_frames(result, json, result->error, false);
 	}
-	json_key(json, "hint");
-	json_string(json, limit_hint(result->status));
-	json_end_object(json);
+	emit_key(json, "hint");
+	emit_string(json, limit_hint(result->status));
+	emit_end_object(json);
 }
 
 static void write_output(struct execpy_result *result, struct json *json)
@@ -510,55 +665,55 @@ static void write_output(struct execpy_result *result, struct json *json)
 		autobytes text = {0};
 
 		capture_text(&result->output[i], &text);
-		json_key(json, names[i]);
-		lossy |= json_text(json, bytes_span(&text));
+		emit_key(json, names[i]);
+		lossy |= emit_text(json, bytes_span(&text));
 		dropped += result->output[i].dropped;
 	}
-	json_key(json, "output");
-	json_begin_object(json);
-	json_key(json, "stdout_bytes");
-	json_number(json, result->output[0].total);
-	json_key(json, "stderr_bytes");
-	json_number(json, result->output[1].total);
-	json_key(json, "truncated");
-	json_bool(json, dropped > 0);
-	json_key(json, "dropped_bytes");
-	json_number(json, dropped);
+	emit_key(json, "output");
+	emit_begin_object(json);
+	emit_key(json, "stdout_bytes");
+	emit_number(json, result->output[0].total);
+	emit_key(json, "stderr_bytes");
+	emit_number(json, result->output[1].total);
+	emit_key(json, "truncated");
+	emit_bool(json, dropped > 0);
+	emit_key(json, "dropped_bytes");
+	emit_number(json, dropped);
 	if (lossy) {
-		json_key(json, "lossy");
-		json_bool(json, true);
+		emit_key(json, "lossy");
+		emit_bool(json, true);
 	}
-	json_end_object(json);
+	emit_end_object(json);
 }
 
 static void write_files(struct execpy_result *result, struct json *json)
 {
-	json_key(json, "files");
-	json_begin_array(json);
+	emit_key(json, "files");
+	emit_begin_array(json);
 	for (size_t i = 0; i < result->file_count; i++) {
 		const struct collected_file *file = &result->files[i];
 
-		json_begin_object(json);
-		json_key(json, "path");
-		json_string(json, file->path);
+		emit_begin_object(json);
+		emit_key(json, "path");
+		emit_string(json, file->path);
 		if (file->refused) {
-			json_key(json, "refused");
-			json_string(json, file->refused);
+			emit_key(json, "refused");
+			emit_string(json, file->refused);
 		} else {
-			json_key(json, "size");
-			json_number(json, file->size);
-			json_key(json, "media_type");
-			json_string(json, file->media_type);
-			json_key(json, "sha256");
-			json_string(json, file->sha256);
+			emit_key(json, "size");
+			emit_number(json, file->size);
+			emit_key(json, "media_type");
+			emit_string(json, file->media_type);
+			emit_key(json, "sha256");
+			emit_string(json, file->sha256);
 			if (file->content.data) {
-				json_key(json, "content_base64");
-				json_base64(json, bytes_span(&file->content));
+				emit_key(json, "content_base64");
+				emit_base64(json, bytes_span(&file->content));
 			}
 		}
-		json_end_object(json);
+		emit_end_object(json);
 	}
-	json_end_array(json);
+	emit_end_array(json);
 }
 
 /* A finding that is about no place in the code. */
@@ -567,36 +722,60 @@ static void write_note(struct json *json, const char *rule, const char *severity
 {
 	static const char *const places[] = {"line", "column", "end_line", "end_column"};
 
-	json_begin_object(json);
-	json_key(json, "rule");
-	json_string(json, rule);
-	json_key(json, "severity");
-	json_string(json, severity);
-	json_key(json, "message");
-	json_string(json, message);
+	emit_begin_object(json);
+	emit_key(json, "rule");
+	emit_string(json, rule);
+	emit_key(json, "severity");
+	emit_string(json, severity);
+	emit_key(json, "message");
+	emit_string(json, message);
 	for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
-		json_key(json, places[i]);
-		json_null(json);
+		emit_key(json, places[i]);
+		emit_null(json);
 	}
-	json_key(json, "hint");
-	json_string(json, hint);
-	json_end_object(json);
+	emit_key(json, "hint");
+	emit_string(json, hint);
+	emit_end_object(json);
+}
+
+static void write_finding(struct json *json, const struct finding *finding)
+{
+	emit_begin_object(json);
+	emit_key(json, "rule");
+	emit_string(json, rule_infos[finding->rule].id);
+	emit_key(json, "severity");
+	emit_string(json, severity_name(finding->severity));
+	emit_key(json, "message");
+	emit_string(json, finding->message);
+	write_number_or_null(json, "line", finding->line);
+	write_number_or_null(json, "column", finding->column);
+	write_number_or_null(json, "end_line", finding->end_line);
+	write_number_or_null(json, "end_column", finding->end_column);
+	emit_key(json, "hint");
+	emit_string(json, finding->hint[0] ? finding->hint : NULL);
+	emit_end_object(json);
 }
 
 static void write_findings(struct execpy_result *result, struct json *json)
 {
 	const char *note = (const char *)result->notes.data;
 
-	json_key(json, "findings");
-	json_begin_array(json);
+	emit_key(json, "findings");
+	emit_begin_array(json);
 	if (result->files_cut)
 		write_note(json, "files-incomplete", "warn", result->files_cut,
 			   "Put the files into one archive, or leave fewer behind.");
+	if (result->fenced)
+		write_note(json, rule_infos[RULE_FENCE].id,
+			   severity_name(SEVERITY_NOTE), rule_infos[RULE_FENCE].message,
+			   rule_infos[RULE_FENCE].hint);
+	for (size_t i = 0; i < result->verdict.finding_count; i++)
+		write_finding(json, &result->verdict.findings[i]);
 	for (size_t at = 0; at < result->notes.length; at += strlen(note + at) + 1)
 		write_note(json, "watch", "note", note + at,
 			   "The sandbox refused it; under another policy it would have ended the "
 			   "run.");
-	json_end_array(json);
+	emit_end_array(json);
 }
 
 /* The innermost line of the code itself. */
@@ -614,99 +793,100 @@ static uint64_t stop_line(const struct execpy_result *result)
 
 static void write_anomaly(struct execpy_result *result, struct json *json)
 {
-	json_key(json, "anomaly");
+	emit_key(json, "anomaly");
 	if (result->status != EXECPY_ANOMALY) {
-		json_null(json);
+		emit_null(json);
 		return;
 	}
-	json_begin_object(json);
-	json_key(json, "event");
-	json_string(json, result->anomaly_event ? result->anomaly_event : "unknown");
-	json_key(json, "detail");
-	json_string(json, result->anomaly_detail);
-	write_number_or_null(json, "line", stop_line(result));
-	json_key(json, "action");
-	json_string(json, "killed");
-	json_end_object(json);
+	emit_begin_object(json);
+	emit_key(json, "event");
+	emit_string(json, result->anomaly_event ? result->anomaly_event : "unknown");
+	emit_key(json, "detail");
+	emit_string(json, result->anomaly_detail);
+	write_number_or_null(json, "line",
+			     result->anomaly_line ? result->anomaly_line : stop_line(result));
+	emit_key(json, "action");
+	emit_string(json, "killed");
+	emit_end_object(json);
 }
 
 static void write_measures(struct execpy_result *result, struct json *json)
 {
-	json_key(json, "usage");
-	json_begin_object(json);
-	json_key(json, "wall_ms");
-	json_milliseconds(json, result->wall_us);
-	json_key(json, "cpu_ms");
-	json_milliseconds(json, result->cpu_us);
-	json_key(json, "memory_peak_bytes");
-	json_number(json, result->memory_peak_bytes);
-	json_key(json, "processes_peak");
-	json_number(json, result->processes_peak);
-	json_end_object(json);
+	emit_key(json, "usage");
+	emit_begin_object(json);
+	emit_key(json, "wall_ms");
+	emit_milliseconds(json, result->wall_us);
+	emit_key(json, "cpu_ms");
+	emit_milliseconds(json, result->cpu_us);
+	emit_key(json, "memory_peak_bytes");
+	emit_number(json, result->memory_peak_bytes);
+	emit_key(json, "processes_peak");
+	emit_number(json, result->processes_peak);
+	emit_end_object(json);
 
-	json_key(json, "timing");
-	json_begin_object(json);
-	json_key(json, "wait_ms");
-	json_milliseconds(json, result->wait_us);
-	json_key(json, "verify_ms");
-	json_milliseconds(json, result->verify_us);
-	json_key(json, "run_ms");
-	json_milliseconds(json, result->wall_us);
-	json_key(json, "total_ms");
-	json_milliseconds(json, result->total_us);
-	json_end_object(json);
+	emit_key(json, "timing");
+	emit_begin_object(json);
+	emit_key(json, "wait_ms");
+	emit_milliseconds(json, result->wait_us);
+	emit_key(json, "verify_ms");
+	emit_milliseconds(json, result->verify_us);
+	emit_key(json, "run_ms");
+	emit_milliseconds(json, result->wall_us);
+	emit_key(json, "total_ms");
+	emit_milliseconds(json, result->total_us);
+	emit_end_object(json);
 
-	json_key(json, "limits");
-	json_begin_object(json);
+	emit_key(json, "limits");
+	emit_begin_object(json);
 	for (size_t i = 0; i < limit_count; i++) {
-		json_key(json, limit_infos[i].name);
-		json_number(json, limit_get(&result->limits, &limit_infos[i]));
+		emit_key(json, limit_infos[i].name);
+		emit_number(json, limit_get(&result->limits, &limit_infos[i]));
 	}
-	json_end_object(json);
+	emit_end_object(json);
 }
 
 static void write_result(struct execpy_result *result, struct json *json)
 {
-	json_begin_object(json);
-	json_key(json, "id");
-	json_string(json, result->id);
-	json_key(json, "status");
-	json_string(json, execpy_status_name(result->status));
+	emit_begin_object(json);
+	emit_key(json, "id");
+	emit_string(json, result->id);
+	emit_key(json, "status");
+	emit_string(json, execpy_status_name(result->status));
 	if (result->status == EXECPY_INTERNAL_ERROR) {
-		json_key(json, "retry");
-		json_bool(json, true);
+		emit_key(json, "retry");
+		emit_bool(json, true);
 	}
-	json_key(json, "exit_code");
+	emit_key(json, "exit_code");
 	if (result->exit_code >= 0)
-		json_number(json, (uint64_t)result->exit_code);
+		emit_number(json, (uint64_t)result->exit_code);
 	else
-		json_null(json);
+		emit_null(json);
 	write_number_or_null(json, "signal", (uint64_t)result->signal);
 	write_output(result, json);
-	json_key(json, "value");
+	emit_key(json, "value");
 	if (result->value.length > 0)
 		write_bundle(json, result->value);
 	else
-		json_null(json);
-	json_key(json, "displays");
-	json_begin_array(json);
+		emit_null(json);
+	emit_key(json, "displays");
+	emit_begin_array(json);
 	for (size_t i = 0; i < result->display_count; i++)
 		write_bundle(json, result->displays[i]);
-	json_end_array(json);
+	emit_end_array(json);
 	write_error(result, json);
 	write_findings(result, json);
 	write_anomaly(result, json);
 	write_files(result, json);
 	write_measures(result, json);
-	json_key(json, "template");
-	json_string(json, result->template);
-	json_key(json, "warm");
-	json_bool(json, result->warm);
-	json_key(json, "session");
-	json_null(json);
-	json_key(json, "policy");
-	json_string(json, result->policy);
-	json_end_object(json);
+	emit_key(json, "template");
+	emit_string(json, result->template);
+	emit_key(json, "warm");
+	emit_bool(json, result->warm);
+	emit_key(json, "session");
+	emit_null(json);
+	emit_key(json, "policy");
+	emit_string(json, result->policy);
+	emit_end_object(json);
 }
 
 const char *execpy_result_json(struct execpy_result *result, size_t *ret_length)
@@ -737,6 +917,7 @@ void execpy_result_free(struct execpy_result *result)
 		bytes_free(&result->files[i].content);
 	}
 	free(result->files);
+	verdict_free(&result->verdict);
 	free(result->files_cut);
 	free(result->anomaly_event);
 	free(result->anomaly_detail);

@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
+#include "policy/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -206,10 +207,20 @@ static int start_input(struct run *run, struct error *err)
 static int write_request(struct run *run, struct error *err)
 {
 	const struct execpy_request *request = run->request;
+	autobytes policy = {0};
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_REQUEST, run->id);
 
-	frame_put(&frame, FIELD_CODE, request->code, request->code_length);
+	policy_encode(&run->policy, &policy);
+	if (policy.failed)
+		return fail(err, -policy.failed, "request");
+	frame_put(&frame, FIELD_POLICY, policy.data, policy.length);
+	frame_put(&frame, FIELD_CODE, run->result->code.data, run->result->code.length);
+	frame_put_number(&frame, FIELD_STDIN, request->stdin_fd >= 0);
+	frame_put_number(&frame, FIELD_WALL_US, run->result->limits.time_ms * 1000);
+	frame_put_number(&frame, FIELD_CHECK, run->result->check_only);
+	for (size_t i = 0; i < request->file_count; i++)
+		frame_put_text(&frame, FIELD_NAME, request->files[i].name);
 	for (size_t i = 0; request->arguments && request->arguments[i]; i++)
 		frame_put_text(&frame, FIELD_ARGUMENT, request->arguments[i]);
 	for (size_t i = 0; request->environment && request->environment[i]; i++)
@@ -250,9 +261,9 @@ static int watch_output(struct run *run, struct error *err)
 
 static enum watch_mode watch_mode(const struct run *run)
 {
-	if (strcmp(run->result->policy, "open") == 0)
+	if (run->policy.profile == PROFILE_OPEN)
 		return WATCH_REPORT;
-	return strcmp(run->result->policy, "standard") == 0 ? WATCH_STANDARD : WATCH_STRICT;
+	return run->policy.profile == PROFILE_STANDARD ? WATCH_STANDARD : WATCH_STRICT;
 }
 
 static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
@@ -436,7 +447,7 @@ static void add_module(void *user, const char *module)
 static int ask_cell(struct run *run, struct error *err)
 {
 	const struct execpy_request *request = run->request;
-	struct span code = {(const uint8_t *)request->code, request->code_length};
+	struct span code = bytes_span(&run->result->code);
 	bool automatic = !request->template || strcmp(request->template, "auto") == 0;
 	autobytes frame = {0};
 	struct module_list modules = {.frame = &frame};
@@ -535,8 +546,7 @@ static int hash_inputs(struct run *run, struct error *err)
 	run->inputs[0].name = strdup("main.py");
 	if (!run->inputs[0].name)
 		return fail(err, ENOMEM, "files");
-	files_hash_bytes((struct span){(const uint8_t *)request->code, request->code_length},
-			 run->inputs[0].sha256);
+	files_hash_bytes(bytes_span(&run->result->code), run->inputs[0].sha256);
 	run->input_count = 1;
 	for (size_t i = 0; i < request->file_count; i++) {
 		struct input *input = &run->inputs[run->input_count];
@@ -578,6 +588,20 @@ static int check_limits(struct run *run, struct error *err)
 	return 0;
 }
 
+/* Models wrap code in Markdown fences: what is inside is the code. */
+static int take_code(struct run *run, struct error *err)
+{
+	struct span code = {(const uint8_t *)run->request->code, run->request->code_length};
+	struct span inner;
+
+	if (fence_strip(code, &inner, &run->result->fence_line)) {
+		run->result->fenced = true;
+		code = inner;
+	}
+	bytes_append(&run->result->code, code.data, code.length);
+	return run->result->code.failed ? fail(err, ENOMEM, "code") : 0;
+}
+
 int run_begin(struct run *run, struct error *err)
 {
 	const struct execpy_request *request = run->request;
@@ -597,14 +621,17 @@ int run_begin(struct run *run, struct error *err)
 	if (r == 0)
 		r = check_limits(run, err);
 	if (r == 0)
+		r = take_code(run, err);
+	if (r == 0)
+		r = policy_load(request->policy ? request->policy : "strict", &run->policy, err);
+	if (r == 0)
 		r = hash_inputs(run, err);
 	if (r == 0)
 		r = make_id(result->id, err);
 	if (r < 0)
 		return r;
-	bytes_append(&result->code, request->code, request->code_length);
-	result->policy = strdup(request->policy ? request->policy : "open");
-	if (result->code.failed || !result->policy)
+	result->policy = strdup(run->policy.name);
+	if (!result->policy)
 		return fail(err, ENOMEM, "request");
 	run->began_us = now_us();
 	return ask_cell(run, err);
@@ -622,6 +649,7 @@ void run_free(struct run *run)
 	for (size_t i = 0; i < run->input_count; i++)
 		free(run->inputs[i].name);
 	free(run->inputs);
+	policy_free(&run->policy);
 	free(run);
 }
 

@@ -16,6 +16,7 @@
 #include "proto/frame.h"
 #include "proto/mailbox.h"
 #include "proto/messages.h"
+#include "guest/verifier/verify.h"
 
 #include <stdbool.h>
 
@@ -76,6 +77,25 @@ int run_rehearsal(struct error *err);
 /* The source of the code that runs, for frames. */
 struct span run_source(void);
 #define RUN_FILE_NAME "main.py"
+
+/* judge.c */
+
+/* Verifies the code and leaves the verdict in the mailbox: 1 allowed, 0 blocked,
+ * negative when that failed: then nothing may run. Stage: cell, before any user
+ * code. */
+int judge(struct span code, const struct policy *policy, const struct verify_context *context,
+	  struct error *err);
+
+/* audit.c */
+
+/* Stage: template, before the interpreter starts. */
+int audit_install(struct error *err);
+/* The imports that the verifier saw and judged. */
+void audit_know_imports(const struct verdict *verdict);
+/* From here on the user's code is judged as it runs, until the end of it. The
+ * policy must stay. Stage: cell. */
+void audit_arm(const struct policy *policy, const struct verify_context *of_run);
+void audit_disarm(void);
 
 /* display.c */
 

@@ -55,12 +55,16 @@ int main(void)
 		return 1;
 	}
 	PyImport_AppendInittab(FIGURES_BACKEND, figures_backend_init);
-	if (stopframes_prepare(&err) < 0 || interpreter_start(&err) < 0 ||
+	if (stopframes_prepare(&err) < 0 || audit_install(&err) < 0 || interpreter_start(&err) < 0 ||
 	    display_install(&err) < 0) {
 		say_failed(&err);
 		return 1;
 	}
 	interpreter_prepare_tmp();
+	if (verifier_init(&err) < 0) {
+		say_failed(&err);
+		return 1;
+	}
 	if (template_serve(WARDEN_SOCKET, &request, &err) < 0) {
 		say_failed(&err);
 		return 1;

@@ -179,57 +179,93 @@ static int set_text(PyObject *dictionary, const char *key, const char *text)
 	return r;
 }
 
-/* argv, environment, path and the module that the code will be. */
-static PyObject *prepare(struct span request)
+/* What the mailbox asked for. */
+struct order {
+	PyObject *arguments; /* sys.argv */
+	struct policy policy;
+	struct verify_context context;
+	const char *files[INPUT_FILES_MAX + 1];
+	bool check_only;
+};
+
+static int take_field(struct order *order, const struct field *field)
+{
+	autofree char *text = NULL;
+	struct error err = {0};
+	uint64_t number = 0;
+	PyObject *item;
+	int r;
+
+	switch (field->name) {
+	case FIELD_CODE:
+		source = field->value;
+		return 0;
+	case FIELD_ARGUMENT:
+		item = PyUnicode_DecodeFSDefaultAndSize((const char *)field->value.data,
+							(Py_ssize_t)field->value.length);
+		r = item ? PyList_Append(order->arguments, item) : -1;
+		Py_XDECREF(item);
+		return r;
+	case FIELD_ENVIRONMENT:
+		text = span_to_string(field->value);
+		return text ? set_environment(text) : -1;
+	case FIELD_POLICY:
+		return policy_decode(field->value, &order->policy, &err);
+	case FIELD_NAME:
+		if (order->context.file_count == INPUT_FILES_MAX)
+			return -1;
+		order->files[order->context.file_count] = span_to_string(field->value);
+		return order->files[order->context.file_count++] ? 0 : -1;
+	case FIELD_STDIN:
+		r = field_number(field, &number);
+		order->context.has_stdin = number != 0;
+		return r;
+	case FIELD_WALL_US:
+		r = field_number(field, &number);
+		order->context.time_ms = number / 1000;
+		return r;
+	case FIELD_CHECK:
+		r = field_number(field, &number);
+		order->check_only = number != 0;
+		return r;
+	default:
+		return 0;
+	}
+}
+
+static int read_order(struct span request, struct order *order)
 {
 	struct reader reader = reader_of(request);
-	PyObject *arguments = Py_BuildValue("[s]", RUN_FILE_NAME);
-	PyObject *directory, *path, *module, *globals;
-	struct frame frame;
 	struct reader fields;
+	struct frame frame;
 	struct field field;
+	int r;
 
-	if (!arguments || frame_next(&reader, MAILBOX_REQUEST_BYTES, &frame) != 1 ||
+	order->policy = policy_profile(PROFILE_STRICT);
+	order->context.files = order->files;
+	order->arguments = Py_BuildValue("[s]", RUN_FILE_NAME);
+	if (!order->arguments || frame_next(&reader, MAILBOX_REQUEST_BYTES, &frame) != 1 ||
 	    frame.type != MESSAGE_REQUEST)
-		return NULL;
+		return -1;
 	fields = frame_fields(&frame);
-	while (frame_next_field(&fields, &field) == 1) {
-		autofree char *text = NULL;
-		PyObject *item;
+	while ((r = frame_next_field(&fields, &field)) == 1)
+		if (take_field(order, &field) < 0)
+			return -1;
+	return r;
+}
 
-		switch (field.name) {
-		case FIELD_CODE:
-			source = field.value;
-			break;
-		case FIELD_ARGUMENT:
-			item = PyUnicode_DecodeFSDefaultAndSize((const char *)field.value.data,
-								(Py_ssize_t)field.value.length);
-			if (!item || PyList_Append(arguments, item) < 0)
-				return NULL;
-			Py_DECREF(item);
-			break;
-		case FIELD_ENVIRONMENT:
-			text = span_to_string(field.value);
-			if (!text || set_environment(text) < 0)
-				return NULL;
-			break;
-		default:
-			break;
-		}
-	}
-	if (write_main(source) < 0)
-		return NULL;
-	if (PySys_SetObject("argv", arguments) < 0)
-		return NULL;
-	Py_DECREF(arguments);
-	path = PySys_GetObject("path"); /* borrowed */
-	directory = PyUnicode_FromString("/workspace");
-	if (!path || !directory || PyList_Insert(path, 0, directory) < 0)
+/* argv, path and the module that the code will be. */
+static PyObject *prepare(const struct order *order)
+{
+	PyObject *directory = PyUnicode_FromString("/workspace");
+	PyObject *path = PySys_GetObject("path"); /* borrowed */
+	PyObject *module = PyImport_AddModule("__main__"); /* borrowed */
+	PyObject *globals;
+
+	if (!directory || !path || !module || write_main(source) < 0 ||
+	    PySys_SetObject("argv", order->arguments) < 0 || PyList_Insert(path, 0, directory) < 0)
 		return NULL;
 	Py_DECREF(directory);
-	module = PyImport_AddModule("__main__"); /* borrowed */
-	if (!module)
-		return NULL;
 	globals = PyModule_GetDict(module);
 	if (set_text(globals, "__file__", "/workspace/" RUN_FILE_NAME) < 0 ||
 	    PyDict_SetItemString(globals, "__cached__", Py_None) < 0)
@@ -327,15 +363,32 @@ static void say_done(int exit_code)
 	outbox_append(&frame);
 }
 
+static _Noreturn void give_up(const char *what)
+{
+	if (PyErr_Occurred())
+		PyErr_Print();
+	fprintf(stderr, "execpy-guest: %s\n", what);
+	_exit(125);
+}
+
 void run_request(struct span request)
 {
-	PyObject *globals = prepare(request), *value;
-	int exit_code = 0;
+	static struct order order; /* the audit hook reads it until the end */
+	struct error err = {0};
+	PyObject *globals, *value;
+	int exit_code = 0, verdict;
 
-	if (!globals) {
-		PyErr_Print();
-		_exit(125);
-	}
+	if (read_order(request, &order) < 0)
+		give_up("the request cannot be read");
+	verdict = judge(source, &order.policy, &order.context, &err);
+	if (verdict < 0)
+		give_up(err.text);
+	if (verdict == 0 || order.check_only)
+		_exit(0);
+	globals = prepare(&order);
+	if (!globals)
+		give_up("the code cannot be set up");
+	audit_arm(&order.policy, &order.context);
 	value = execute(source, globals);
 	if (value) {
 		if (value != Py_None)

@@ -7,6 +7,7 @@
 #include "proto/frame.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,4 +290,18 @@ int verdict_decode(struct span encoded, struct verdict *ret_verdict, struct erro
 	*ret_verdict = verdict;
 	verdict = (struct verdict){0};
 	return 0;
+}
+
+int verdict_of_crash(enum severity severity, const char *how, struct verdict *ret_verdict)
+{
+	struct verdict verdict = {0};
+	const uint32_t whole[4] = {0};
+	char message[FINDING_TEXT_BYTES_MAX + 1];
+	int r;
+
+	snprintf(message, sizeof message, "the code could not be verified: %s", how);
+	r = verdict_add(&verdict, RULE_CRASH, severity, whole, message, rule_infos[RULE_CRASH].hint);
+	if (r == 0)
+		*ret_verdict = verdict;
+	return r;
 }

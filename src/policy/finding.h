@@ -42,6 +42,10 @@ int verdict_add(struct verdict *verdict, enum rule rule, enum severity severity,
 int verdict_add_import(struct verdict *verdict, const char *module);
 void verdict_sort(struct verdict *verdict);
 
+/* The verdict when the process that verified died or ran out of its limits;
+ * `how` completes "the code could not be verified: ". */
+int verdict_of_crash(enum severity severity, const char *how, struct verdict *ret_verdict);
+
 /* The finding that stands for the refusal: the first that blocks, or NULL. */
 const struct finding *verdict_cause(const struct verdict *verdict);
 /* "SyntaxError" (and its kin) or "SecurityError": the error type of a refusal. */

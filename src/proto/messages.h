@@ -55,6 +55,8 @@ enum message {
 	MESSAGE_ERROR,   /* type, text, traceback, errno, FRAME… */
 	MESSAGE_DONE,    /* the cell came to its end by itself */
 	MESSAGE_FRAMES,  /* where the code stood at a limit */
+	MESSAGE_VERDICT, /* before anything runs: findings, microseconds */
+	MESSAGE_ANOMALY, /* the audit hook ended the run: event, detail, line */
 };
 
 enum field_name {
@@ -103,6 +105,8 @@ enum field_name {
 	FIELD_FINDINGS, /* policy/finding.h */
 	FIELD_POLICY,
 	FIELD_VERIFY_US,
+	FIELD_STDIN, /* whether there is something to read */
+	FIELD_CHECK, /* verify only */
 };
 
 /* How a run ended, by the warden's evidence. */
