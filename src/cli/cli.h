@@ -18,6 +18,7 @@ enum {
 };
 
 int command_run(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 
 /* "execpy: " and one line on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

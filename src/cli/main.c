@@ -18,6 +18,7 @@ static const struct {
 	const char *summary;
 } commands[] = {
 	{"run", command_run, "run Python code in a sandbox"},
+	{"doctor", command_doctor, "try to break each layer of the sandbox on this host"},
 };
 
 static void complain(const char *format, va_list args)

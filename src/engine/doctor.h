@@ -22,8 +22,8 @@ enum doctor_state {
 struct doctor_row {
 	enum doctor_state state;
 	const char *layer, *asked;
-	char got[120];   /* one line, without control characters */
-	char proof[240]; /* what was done to find out */
+	char got[120];    /* one line, without control characters */
+	char proof[240];  /* what was done to find out */
 	char remedy[280]; /* what to do about it; empty when nothing is missing */
 };
 

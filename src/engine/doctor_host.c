@@ -3,18 +3,20 @@
 #include "engine/doctor_host.h"
 
 #include "base/cleanup.h"
-#include "jail/landlock.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,7 +104,8 @@ int bait_lay(struct bait *bait, struct error *err)
 	for (size_t i = 0; i < sizeof random; i++)
 		snprintf(bait->canary + 2 * i, 3, "%02x", random[i]);
 	/* Not the canary: the cell is told this name. */
-	snprintf(bait->abstract_name, sizeof bait->abstract_name, "execpy-doctor-%d", (int)getpid());
+	snprintf(bait->abstract_name, sizeof bait->abstract_name, "execpy-doctor-%d",
+		 (int)getpid());
 	r = make_file(bait, err);
 	if (r < 0)
 		return r;
@@ -114,7 +117,8 @@ int bait_lay(struct bait *bait, struct error *err)
 		return bait->path;
 	bait->tcp = open_loopback(SOCK_STREAM, &bait->tcp_port);
 	bait->udp = open_loopback(SOCK_DGRAM, &bait->udp_port);
-	return setenv(CANARY_VARIABLE, bait->canary, 1) < 0 ? fail(err, errno, "doctor: setenv") : 0;
+	return setenv(CANARY_VARIABLE, bait->canary, 1) < 0 ? fail(err, errno, "doctor: setenv")
+							    : 0;
 }
 
 bool bait_was_taken(const struct bait *bait)
@@ -146,23 +150,34 @@ void bait_clear(struct bait *bait)
 	rmdir(bait->directory);
 }
 
+int host_landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi < 0 ? 0 : (int)abi;
+}
+
+/* Not by the jail's own code: the doctor is a second witness. */
 static void try_to_create(const char *directory, char *ret_got, size_t size)
 {
-	static const struct landlock_path paths[] = {{"/", LANDLOCK_READ, false}};
-	static const struct landlock_plan plan = {.paths = paths, .path_count = 1};
-	struct error err = {0};
+	const struct landlock_ruleset_attr rules = {.handled_access_fs =
+							    LANDLOCK_ACCESS_FS_MAKE_REG};
 	char path[128];
 	autofd before = -1;
 	autofd after = -1;
+	autofd ruleset = -1;
 
 	snprintf(path, sizeof path, "%s/before", directory);
 	before = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (before < 0 || unlink(path) < 0) {
-		snprintf(ret_got, size, "no file can be made in %s", directory);
+		snprintf(ret_got, size, "no file can be made");
 		return;
 	}
-	if (landlock_confine(&plan, &err) < 0) {
-		snprintf(ret_got, size, "%s", err.text);
+	/* No rule at all: regular files can be made nowhere. */
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0);
+	if (ruleset < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    syscall(SYS_landlock_restrict_self, ruleset, 0) < 0) {
+		snprintf(ret_got, size, "no fence: %s", errno_name(errno));
 		return;
 	}
 	snprintf(path, sizeof path, "%s/after", directory);
@@ -231,28 +246,37 @@ static const struct {
 static const struct {
 	const char *step, *errno_words, *remedy;
 } known[] = {
-	{"Landlock", "", "Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK, and landlock in the "
-			 "lsm= list of the kernel's command line"},
+	{"Landlock", "",
+	 "Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK, and landlock in the "
+	 "lsm= list of the kernel's command line"},
 	{"not installed", "", "install it with `meson install`, or run it from its build tree"},
 	{"no execpy-warden", "", "give the directory in which execpy-warden and execpy-guest are"},
-	{"create proc", "", "a container hides parts of /proc: docker --security-opt "
-			    "systempaths=unmasked, podman --security-opt unmask=ALL, Kubernetes "
-			    "procMount: Unmasked"},
-	{"attach proc", "", "a container hides parts of /proc: docker --security-opt "
-			    "systempaths=unmasked, podman --security-opt unmask=ALL"},
-	{"clone3", "not permitted", "the container's seccomp profile refuses namespaces: allow "
-				    "clone3, unshare, setns and the mount calls, or docker "
-				    "--security-opt seccomp=unconfined"},
-	{"clone3", "not implemented", "a seccomp profile hides clone3: allow it, or docker "
-				      "--security-opt seccomp=unconfined"},
-	{"mounts:", "not implemented", "Linux 5.14 or newer, and a container profile that allows "
-				       "open_tree, mount_setattr, fsopen and move_mount"},
-	{"mounts:", "ermission denied", "a security module or the container refuses mounts: docker "
-					"--security-opt apparmor=unconfined"},
-	{"mounts:", "not permitted", "a security module or the container refuses mounts: docker "
-				     "--security-opt apparmor=unconfined seccomp=unconfined"},
-	{"uid_map", "", "the caller's id cannot be mapped: run as a plain user or as root outside "
-			"of other sandboxes"},
+	{"create proc", "",
+	 "a container hides parts of /proc: docker --security-opt "
+	 "systempaths=unmasked, podman --security-opt unmask=ALL, Kubernetes "
+	 "procMount: Unmasked"},
+	{"attach proc", "",
+	 "a container hides parts of /proc: docker --security-opt "
+	 "systempaths=unmasked, podman --security-opt unmask=ALL"},
+	{"clone3", "not permitted",
+	 "the container's seccomp profile refuses namespaces: allow "
+	 "clone3, unshare, setns and the mount calls, or docker "
+	 "--security-opt seccomp=unconfined"},
+	{"clone3", "not implemented",
+	 "a seccomp profile hides clone3: allow it, or docker "
+	 "--security-opt seccomp=unconfined"},
+	{"mounts:", "not implemented",
+	 "Linux 5.14 or newer, and a container profile that allows "
+	 "open_tree, mount_setattr, fsopen and move_mount"},
+	{"mounts:", "ermission denied",
+	 "a security module or the container refuses mounts: docker "
+	 "--security-opt apparmor=unconfined"},
+	{"mounts:", "not permitted",
+	 "a security module or the container refuses mounts: docker "
+	 "--security-opt apparmor=unconfined seccomp=unconfined"},
+	{"uid_map", "",
+	 "the caller's id cannot be mapped: run as a plain user or as root outside "
+	 "of other sandboxes"},
 	{"seccomp", "", "a kernel with CONFIG_SECCOMP_FILTER"},
 };
 
@@ -275,6 +299,7 @@ void host_remedy(const char *why, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%s", known[i].remedy);
 		return;
 	}
-	snprintf(ret_text, size, "the step that failed is named on the left; docs/security.md says "
-				 "what each layer needs");
+	snprintf(ret_text, size,
+		 "the step that failed is named on the left; docs/security.md says "
+		 "what each layer needs");
 }
