@@ -293,7 +293,7 @@ static int exit_status(const struct execpy_result *result)
 
 static int report(struct options *options, struct execpy_result *result)
 {
-	const char *reason = execpy_result_reason(result);
+	const char *explanation = execpy_result_explanation(result);
 	int status = exit_status(result);
 
 	if (options->json) {
@@ -307,8 +307,8 @@ static int report(struct options *options, struct execpy_result *result)
 			return own_error("cannot write the result: %s", strerror(-r));
 		return status;
 	}
-	if (reason)
-		fprintf(stderr, "execpy: %s\n", reason);
+	if (explanation)
+		fputs(explanation, stderr);
 	if (output_gone && status == 0)
 		return own_error("cannot write the output");
 	return status;

@@ -84,8 +84,9 @@ struct execpy_result {
 	bool warm;
 	uint64_t wall_us, cpu_us, memory_peak_bytes, processes_peak;
 	uint64_t wait_us, verify_us, total_us;
-	struct bytes json;
+	struct bytes json, explanation;
 	bool json_made;
+	struct execpy_finding *findings; /* the public view of the verdict */
 };
 
 enum run_state { RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_COLLECTING, RUN_DONE };

@@ -94,6 +94,11 @@ struct execpy_callbacks {
 EXECPY_API int execpy_run(struct execpy_engine *engine, const struct execpy_request *request,
 			  const struct execpy_callbacks *callbacks,
 			  struct execpy_result **ret_result, struct execpy_error *error);
+/* The verdict only: the code is verified in a fresh cell and never run. The
+ * result's status is ok or blocked (or a failure of ours); callbacks are not
+ * called. Otherwise as execpy_run(). */
+EXECPY_API int execpy_check(struct execpy_engine *engine, const struct execpy_request *request,
+			    struct execpy_result **ret_result, struct execpy_error *error);
 /* Ends the run that execpy_run() is in; may be called from a signal handler. */
 EXECPY_API void execpy_cancel(struct execpy_engine *engine);
 
@@ -119,6 +124,25 @@ EXECPY_API int execpy_result_exit_code(const struct execpy_result *result);
 EXECPY_API int execpy_result_signal(const struct execpy_result *result);
 /* For a person: one line on why it did not end well, or NULL. */
 EXECPY_API const char *execpy_result_reason(const struct execpy_result *result);
+/* For a person: several lines that show the place in the code, the reason and
+ * what to do about it; NULL when all is well. Owned by the result. */
+EXECPY_API const char *execpy_result_explanation(struct execpy_result *result);
+
+/* One finding of the verifier. Lines and columns count from 1, columns in code
+ * points; 0: about no place. The end is behind the last character. */
+struct execpy_finding {
+	const char *rule, *severity, *message, *hint; /* hint may be "" */
+	unsigned line, column, end_line, end_column;
+};
+
+/* The findings, by line; owned by the result. Returns their number. */
+EXECPY_API size_t execpy_result_findings(struct execpy_result *result,
+					 const struct execpy_finding **ret_findings);
+/* The line of the code that a finding is about, without its newline; NULL when
+ * there is none. Not terminated. */
+EXECPY_API const char *execpy_result_line(const struct execpy_result *result, unsigned line,
+					  size_t *ret_length);
+
 /* The result object (docs/result.schema.json) as UTF-8 JSON, one line. Owned by
  * the result. NULL when memory is out. */
 EXECPY_API const char *execpy_result_json(struct execpy_result *result, size_t *ret_length);

@@ -209,8 +209,9 @@ static enum execpy_status decide(struct run *run)
 		if (status == EXECPY_INTERNAL_ERROR && !result->internal[0])
 			snprintf(result->internal, sizeof result->internal,
 				 "the verifier gave no verdict: %.200s",
-				 result->output[1].head.length ? (const char *)result->output[1].head.data
-							       : "no reason given");
+				 result->output[1].head.length
+					 ? (const char *)result->output[1].head.data
+					 : "no reason given");
 		return status;
 	}
 	switch (run->ending) {
@@ -242,7 +243,8 @@ static enum execpy_status decide(struct run *run)
 	if (run->ending == ENDING_EXITED && !run->request->truncate_output &&
 	    result->output[0].dropped + result->output[1].dropped > 0)
 		status = EXECPY_OUTPUT_LIMIT;
-	if (status == EXECPY_ANOMALY || status == EXECPY_OUTPUT_LIMIT || run->ending != ENDING_EXITED) {
+	if (status == EXECPY_ANOMALY || status == EXECPY_OUTPUT_LIMIT ||
+	    run->ending != ENDING_EXITED) {
 		result->exit_code = -1;
 		result->signal = SIGKILL;
 	}
@@ -766,9 +768,8 @@ static void write_findings(struct execpy_result *result, struct json *json)
 		write_note(json, "files-incomplete", "warn", result->files_cut,
 			   "Put the files into one archive, or leave fewer behind.");
 	if (result->fenced)
-		write_note(json, rule_infos[RULE_FENCE].id,
-			   severity_name(SEVERITY_NOTE), rule_infos[RULE_FENCE].message,
-			   rule_infos[RULE_FENCE].hint);
+		write_note(json, rule_infos[RULE_FENCE].id, severity_name(SEVERITY_NOTE),
+			   rule_infos[RULE_FENCE].message, rule_infos[RULE_FENCE].hint);
 	for (size_t i = 0; i < result->verdict.finding_count; i++)
 		write_finding(json, &result->verdict.findings[i]);
 	for (size_t at = 0; at < result->notes.length; at += strlen(note + at) + 1)
@@ -905,6 +906,74 @@ const char *execpy_result_json(struct execpy_result *result, size_t *ret_length)
 	return (const char *)result->json.data;
 }
 
+size_t execpy_result_findings(struct execpy_result *result,
+			      const struct execpy_finding **ret_findings)
+{
+	size_t count = result->verdict.finding_count;
+
+	if (!result->findings)
+		result->findings = calloc(count + 1, sizeof *result->findings);
+	if (!result->findings)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct finding *finding = &result->verdict.findings[i];
+
+		result->findings[i] = (struct execpy_finding){
+			.rule = rule_infos[finding->rule].id,
+			.severity = severity_name(finding->severity),
+			.message = finding->message,
+			.hint = finding->hint,
+			.line = finding->line,
+			.column = finding->column,
+			.end_line = finding->end_line,
+			.end_column = finding->end_column,
+		};
+	}
+	*ret_findings = result->findings;
+	return count;
+}
+
+const char *execpy_result_line(const struct execpy_result *result, unsigned line,
+			       size_t *ret_length)
+{
+	struct span span = code_line(result, line);
+
+	*ret_length = span.length;
+	return (const char *)span.data;
+}
+
+const char *execpy_result_explanation(struct execpy_result *result)
+{
+	struct bytes *out = &result->explanation;
+	const struct finding *cause = verdict_cause(&result->verdict);
+	const char *hint = limit_hint(result->status);
+	uint64_t line = stop_line(result);
+
+	if (result->status == EXECPY_OK || result->status == EXECPY_ERROR)
+		return NULL;
+	bytes_clear(out);
+	if (result->status == EXECPY_BLOCKED && cause) {
+		result_refusal_text(result, cause, out);
+		hint = cause->hint[0] ? cause->hint : NULL;
+	} else {
+		bytes_append_format(out, "execpy: %s", result->reason);
+		if (line == 0)
+			line = result->anomaly_line;
+		if (line > 0) {
+			struct span text = code_line(result, line);
+
+			bytes_append_format(out, " at line %llu:\n    %.*s",
+					    (unsigned long long)line, (int)text.length,
+					    (const char *)text.data);
+		}
+		bytes_append_text(out, "\n");
+	}
+	if (hint)
+		bytes_append_format(out, "hint: %s\n", hint);
+	bytes_append(out, "", 1);
+	return out->failed ? NULL : (const char *)out->data;
+}
+
 void execpy_result_free(struct execpy_result *result)
 {
 	if (!result)
@@ -929,5 +998,7 @@ void execpy_result_free(struct execpy_result *result)
 	bytes_free(&result->frames);
 	bytes_free(&result->code);
 	bytes_free(&result->json);
+	bytes_free(&result->explanation);
+	free(result->findings);
 	free(result);
 }

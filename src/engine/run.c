@@ -653,11 +653,10 @@ void run_free(struct run *run)
 	free(run);
 }
 
-int execpy_run(struct execpy_engine *engine, const struct execpy_request *request,
-	       const struct execpy_callbacks *callbacks, struct execpy_result **ret_result,
-	       struct execpy_error *error)
+static int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
+		      const struct execpy_callbacks *callbacks, bool check_only,
+		      struct execpy_result **ret_result, struct error *err)
 {
-	struct error *err = (struct error *)error;
 	struct execpy_result *result = calloc(1, sizeof *result);
 	struct run *run = calloc(1, sizeof *run);
 	int r;
@@ -668,6 +667,7 @@ int execpy_run(struct execpy_engine *engine, const struct execpy_request *reques
 		return fail(err, ENOMEM, "run");
 	}
 	result->exit_code = -1;
+	result->check_only = check_only;
 	run->engine = engine;
 	run->request = request;
 	run->result = result;
@@ -690,4 +690,17 @@ int execpy_run(struct execpy_engine *engine, const struct execpy_request *reques
 	run_free(run);
 	*ret_result = result;
 	return 0;
+}
+
+int execpy_run(struct execpy_engine *engine, const struct execpy_request *request,
+	       const struct execpy_callbacks *callbacks, struct execpy_result **ret_result,
+	       struct execpy_error *error)
+{
+	return run_to_end(engine, request, callbacks, false, ret_result, (struct error *)error);
+}
+
+int execpy_check(struct execpy_engine *engine, const struct execpy_request *request,
+		 struct execpy_result **ret_result, struct execpy_error *error)
+{
+	return run_to_end(engine, request, NULL, true, ret_result, (struct error *)error);
 }

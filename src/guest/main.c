@@ -55,8 +55,8 @@ int main(void)
 		return 1;
 	}
 	PyImport_AppendInittab(FIGURES_BACKEND, figures_backend_init);
-	if (stopframes_prepare(&err) < 0 || audit_install(&err) < 0 || interpreter_start(&err) < 0 ||
-	    display_install(&err) < 0) {
+	if (stopframes_prepare(&err) < 0 || audit_install(&err) < 0 ||
+	    interpreter_start(&err) < 0 || display_install(&err) < 0) {
 		say_failed(&err);
 		return 1;
 	}

@@ -258,7 +258,7 @@ static int read_order(struct span request, struct order *order)
 static PyObject *prepare(const struct order *order)
 {
 	PyObject *directory = PyUnicode_FromString("/workspace");
-	PyObject *path = PySys_GetObject("path"); /* borrowed */
+	PyObject *path = PySys_GetObject("path");          /* borrowed */
 	PyObject *module = PyImport_AddModule("__main__"); /* borrowed */
 	PyObject *globals;
 
