@@ -31,6 +31,14 @@
 #define COLLECT_TIME_MS        2000
 #define COLLECT_FILE_BYTES_MAX (1 * GIB)
 
+/* A dry run (execpy check --probe). The time and memory are the issue's own:
+ * enough to see what code is about, too little to do it. */
+#define PROBE_TIME_MS      1000
+#define PROBE_MEMORY_BYTES (50 * MIB)
+#define PROBE_RECORDS_MAX  500
+#define PROBE_SAMPLES_MAX  64
+#define PROBE_SAMPLE_MS    20
+
 /* A run's life, in milliseconds. */
 #define TEMPLATE_START_MS  60000 /* imports included */
 #define CELL_START_MS      10000

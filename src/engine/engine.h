@@ -78,7 +78,8 @@ struct execpy_result {
 	bool has_verdict, fenced;
 	uint32_t fence_line;
 	uint64_t anomaly_line;
-	bool check_only;
+	bool check_only, probe;
+	struct bytes samples; /* 24 bytes each, as the warden sent them */
 	char *policy, *template;
 	struct bytes code; /* for the source of frames at a limit */
 	bool warm;
@@ -158,6 +159,11 @@ const char *files_media_type(const char *path);
 /* result.c */
 void result_finish(struct run *run);
 void result_index(struct execpy_result *result);
+/* The parts of the result object that others write, too. */
+struct json;
+void result_write_findings(struct execpy_result *result, struct json *json);
+void result_write_end(struct execpy_result *result, struct json *json);
+bool result_find_field(struct span body, enum field_name name, struct field *ret_field);
 /* A refusal as CPython would print a SyntaxError: line, carets, message. */
 void result_refusal_text(const struct execpy_result *result, const struct finding *finding,
 			 struct bytes *out);

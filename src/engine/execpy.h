@@ -99,6 +99,11 @@ EXECPY_API int execpy_run(struct execpy_engine *engine, const struct execpy_requ
  * called. Otherwise as execpy_run(). */
 EXECPY_API int execpy_check(struct execpy_engine *engine, const struct execpy_request *request,
 			    struct execpy_result **ret_result, struct execpy_error *error);
+/* A dry run: the verdict, and if it allows the code, a run in a throw-away cell
+ * with at most 1 s and 50 MiB, of which everything is discarded but the record
+ * of what it did: execpy_result_check_json(). */
+EXECPY_API int execpy_probe(struct execpy_engine *engine, const struct execpy_request *request,
+			    struct execpy_result **ret_result, struct execpy_error *error);
 /* Ends the run that execpy_run() is in; may be called from a signal handler. */
 EXECPY_API void execpy_cancel(struct execpy_engine *engine);
 
@@ -146,6 +151,11 @@ EXECPY_API const char *execpy_result_line(const struct execpy_result *result, un
 /* The result object (docs/result.schema.json) as UTF-8 JSON, one line. Owned by
  * the result. NULL when memory is out. */
 EXECPY_API const char *execpy_result_json(struct execpy_result *result, size_t *ret_length);
+/* {"decision", "findings"} of a check, and for a probe also what was seen:
+ * "status", "exit_code", "error", "anomaly", "imports", "files_read",
+ * "files_written", "processes", "sockets", "native", "system_calls", "usage",
+ * "samples". Owned by the result; one of the two JSON texts a result. */
+EXECPY_API const char *execpy_result_check_json(struct execpy_result *result, size_t *ret_length);
 EXECPY_API void execpy_result_free(struct execpy_result *result); /* NULL-safe */
 
 EXECPY_API const char *execpy_version(void);

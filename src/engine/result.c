@@ -57,7 +57,7 @@ const char *execpy_result_reason(const struct execpy_result *result)
 	return result->reason[0] ? result->reason : NULL;
 }
 
-static bool find_field(struct span body, enum field_name name, struct field *ret_field)
+bool result_find_field(struct span body, enum field_name name, struct field *ret_field)
 {
 	struct reader fields = reader_of(body);
 
@@ -72,7 +72,7 @@ static uint64_t number_field(struct span body, enum field_name name)
 	struct field field;
 	uint64_t number = 0;
 
-	if (find_field(body, name, &field))
+	if (result_find_field(body, name, &field))
 		field_number(&field, &number);
 	return number;
 }
@@ -83,7 +83,7 @@ static void take_verdict(struct execpy_result *result, struct span body)
 	struct error err = {0};
 	struct field field;
 
-	if (result->has_verdict || !find_field(body, FIELD_FINDINGS, &field) ||
+	if (result->has_verdict || !result_find_field(body, FIELD_FINDINGS, &field) ||
 	    verdict_decode(field.value, &result->verdict, &err) < 0)
 		return;
 	result->has_verdict = true;
@@ -97,9 +97,9 @@ static void take_anomaly(struct execpy_result *result, struct span body)
 
 	if (result->anomaly_event)
 		return;
-	if (find_field(body, FIELD_EVENT, &field))
+	if (result_find_field(body, FIELD_EVENT, &field))
 		result->anomaly_event = span_to_string(field.value);
-	if (find_field(body, FIELD_DETAIL, &field))
+	if (result_find_field(body, FIELD_DETAIL, &field))
 		result->anomaly_detail = span_to_string(field.value);
 	result->anomaly_line = number_field(body, FIELD_LINE);
 }
@@ -425,7 +425,7 @@ static void write_text_or(struct json *json, const char *key, struct span body,
 	struct field field;
 
 	emit_key(json, key);
-	if (find_field(body, name, &field))
+	if (result_find_field(body, name, &field))
 		emit_text(json, field.value);
 	else
 		emit_string(json, otherwise);
@@ -440,15 +440,16 @@ static void write_frame(struct execpy_result *result, struct json *json, struct 
 	uint64_t end_number = number_field(body, FIELD_END_LINE);
 	uint64_t column = number_field(body, FIELD_COLUMN);
 	uint64_t end_column = number_field(body, FIELD_END_COLUMN);
-	bool own = find_field(body, FIELD_FILE, &field) && span_equals(field.value, "main.py");
+	bool own =
+		result_find_field(body, FIELD_FILE, &field) && span_equals(field.value, "main.py");
 
 	if (raw && own) {
 		line = code_line(result, line_number);
 		end_line = code_line(result, end_number);
 	}
-	if (raw && find_field(body, FIELD_COLUMN, &field))
+	if (raw && result_find_field(body, FIELD_COLUMN, &field))
 		column = column_at(line, column);
-	if (raw && find_field(body, FIELD_END_COLUMN, &field))
+	if (raw && result_find_field(body, FIELD_END_COLUMN, &field))
 		end_column = column_at(end_line, end_column);
 	emit_begin_object(json);
 	write_text_or(json, "file", body, FIELD_FILE, "?");
@@ -758,7 +759,7 @@ static void write_finding(struct json *json, const struct finding *finding)
 	emit_end_object(json);
 }
 
-static void write_findings(struct execpy_result *result, struct json *json)
+void result_write_findings(struct execpy_result *result, struct json *json)
 {
 	const char *note = (const char *)result->notes.data;
 
@@ -772,7 +773,8 @@ static void write_findings(struct execpy_result *result, struct json *json)
 			   rule_infos[RULE_FENCE].message, rule_infos[RULE_FENCE].hint);
 	for (size_t i = 0; i < result->verdict.finding_count; i++)
 		write_finding(json, &result->verdict.findings[i]);
-	for (size_t at = 0; at < result->notes.length; at += strlen(note + at) + 1)
+	for (size_t at = 0; !result->probe && at < result->notes.length;
+	     at += strlen(note + at) + 1)
 		write_note(json, "watch", "note", note + at,
 			   "The sandbox refused it; under another policy it would have ended the "
 			   "run.");
@@ -787,7 +789,8 @@ static uint64_t stop_line(const struct execpy_result *result)
 	struct field field;
 
 	for (size_t i = 0; i < count; i++)
-		if (find_field(list[i], FIELD_FILE, &field) && span_equals(field.value, "main.py"))
+		if (result_find_field(list[i], FIELD_FILE, &field) &&
+		    span_equals(field.value, "main.py"))
 			return number_field(list[i], FIELD_LINE);
 	return 0;
 }
@@ -846,11 +849,8 @@ static void write_measures(struct execpy_result *result, struct json *json)
 	emit_end_object(json);
 }
 
-static void write_result(struct execpy_result *result, struct json *json)
+static void write_status(const struct execpy_result *result, struct json *json)
 {
-	emit_begin_object(json);
-	emit_key(json, "id");
-	emit_string(json, result->id);
 	emit_key(json, "status");
 	emit_string(json, execpy_status_name(result->status));
 	if (result->status == EXECPY_INTERNAL_ERROR) {
@@ -863,6 +863,22 @@ static void write_result(struct execpy_result *result, struct json *json)
 	else
 		emit_null(json);
 	write_number_or_null(json, "signal", (uint64_t)result->signal);
+}
+
+void result_write_end(struct execpy_result *result, struct json *json)
+{
+	write_status(result, json);
+	write_error(result, json);
+	write_anomaly(result, json);
+	write_measures(result, json);
+}
+
+static void write_result(struct execpy_result *result, struct json *json)
+{
+	emit_begin_object(json);
+	emit_key(json, "id");
+	emit_string(json, result->id);
+	write_status(result, json);
 	write_output(result, json);
 	emit_key(json, "value");
 	if (result->value.length > 0)
@@ -875,7 +891,7 @@ static void write_result(struct execpy_result *result, struct json *json)
 		write_bundle(json, result->displays[i]);
 	emit_end_array(json);
 	write_error(result, json);
-	write_findings(result, json);
+	result_write_findings(result, json);
 	write_anomaly(result, json);
 	write_files(result, json);
 	write_measures(result, json);
@@ -999,6 +1015,7 @@ void execpy_result_free(struct execpy_result *result)
 	bytes_free(&result->code);
 	bytes_free(&result->json);
 	bytes_free(&result->explanation);
+	bytes_free(&result->samples);
 	free(result->findings);
 	free(result);
 }

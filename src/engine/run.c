@@ -219,6 +219,7 @@ static int write_request(struct run *run, struct error *err)
 	frame_put_number(&frame, FIELD_STDIN, request->stdin_fd >= 0);
 	frame_put_number(&frame, FIELD_WALL_US, run->result->limits.time_ms * 1000);
 	frame_put_number(&frame, FIELD_CHECK, run->result->check_only);
+	frame_put_number(&frame, FIELD_PROBE, run->result->probe);
 	for (size_t i = 0; i < request->file_count; i++)
 		frame_put_text(&frame, FIELD_NAME, request->files[i].name);
 	for (size_t i = 0; request->arguments && request->arguments[i]; i++)
@@ -266,6 +267,19 @@ static enum watch_mode watch_mode(const struct run *run)
 	return run->policy.profile == PROFILE_STANDARD ? WATCH_STANDARD : WATCH_STRICT;
 }
 
+static void start(struct run *run)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_START, run->id);
+	struct error err = {0};
+
+	frame_put_number(&frame, FIELD_WATCH, watch_mode(run));
+	if (run->result->probe)
+		frame_put_number(&frame, FIELD_PROBE, 1);
+	frame_end(&frame, at);
+	engine_say(run->engine, &frame, NULL, 0, &err);
+}
+
 static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
 {
 	struct reader fields = frame_fields(frame);
@@ -292,7 +306,7 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 		return;
 	}
 	run->state = RUN_RUNNING;
-	say(run, MESSAGE_START, FIELD_WATCH, watch_mode(run));
+	start(run);
 }
 
 /* The fields of an ending that are text: what the watch saw. */
@@ -306,6 +320,10 @@ static bool take_report(struct execpy_result *result, const struct field *field)
 	case FIELD_DETAIL:
 		free(result->anomaly_detail);
 		result->anomaly_detail = span_to_string(field->value);
+		return true;
+	case FIELD_SAMPLE:
+		if (field->value.length == 24)
+			bytes_append(&result->samples, field->value.data, field->value.length);
 		return true;
 	case FIELD_NOTE:
 		bytes_append(&result->notes, field->value.data, field->value.length);
@@ -585,6 +603,14 @@ static int check_limits(struct run *run, struct error *err)
 		if (r < 0)
 			return r;
 	}
+	if (run->result->probe) {
+		if (limits->time_ms > PROBE_TIME_MS)
+			limits->time_ms = PROBE_TIME_MS;
+		if (limits->cpu_ms > PROBE_TIME_MS)
+			limits->cpu_ms = PROBE_TIME_MS;
+		if (limits->memory_bytes > PROBE_MEMORY_BYTES)
+			limits->memory_bytes = PROBE_MEMORY_BYTES;
+	}
 	return 0;
 }
 
@@ -654,7 +680,7 @@ void run_free(struct run *run)
 }
 
 static int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
-		      const struct execpy_callbacks *callbacks, bool check_only,
+		      const struct execpy_callbacks *callbacks, bool check_only, bool probe,
 		      struct execpy_result **ret_result, struct error *err)
 {
 	struct execpy_result *result = calloc(1, sizeof *result);
@@ -668,6 +694,7 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 	}
 	result->exit_code = -1;
 	result->check_only = check_only;
+	result->probe = probe;
 	run->engine = engine;
 	run->request = request;
 	run->result = result;
@@ -696,11 +723,18 @@ int execpy_run(struct execpy_engine *engine, const struct execpy_request *reques
 	       const struct execpy_callbacks *callbacks, struct execpy_result **ret_result,
 	       struct execpy_error *error)
 {
-	return run_to_end(engine, request, callbacks, false, ret_result, (struct error *)error);
+	return run_to_end(engine, request, callbacks, false, false, ret_result,
+			  (struct error *)error);
 }
 
 int execpy_check(struct execpy_engine *engine, const struct execpy_request *request,
 		 struct execpy_result **ret_result, struct execpy_error *error)
 {
-	return run_to_end(engine, request, NULL, true, ret_result, (struct error *)error);
+	return run_to_end(engine, request, NULL, true, false, ret_result, (struct error *)error);
+}
+
+int execpy_probe(struct execpy_engine *engine, const struct execpy_request *request,
+		 struct execpy_result **ret_result, struct execpy_error *error)
+{
+	return run_to_end(engine, request, NULL, false, true, ret_result, (struct error *)error);
 }

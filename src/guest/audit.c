@@ -23,6 +23,7 @@
 
 static const struct policy *armed;
 static struct verify_context context;
+static bool recording;
 static bool busy; /* verifying: our own compile events mean nothing */
 static char (*imports)[VERDICT_IMPORT_BYTES_MAX + 1];
 static size_t import_count;
@@ -115,13 +116,23 @@ static void judge_import(PyObject *arguments)
 		end_run("import", module, line);
 }
 
-static void judge_open(PyObject *arguments)
+/* The arguments of an "open" event: path, mode or None, flags. */
+static bool is_writing(PyObject *arguments)
 {
-	const char *path = text_at(arguments, 0), *mode = text_at(arguments, 1);
+	const char *mode = text_at(arguments, 1);
 	PyObject *flags = PyTuple_GET_SIZE(arguments) > 2 ? PyTuple_GET_ITEM(arguments, 2) : NULL;
 	long bits = flags && PyLong_Check(flags) ? PyLong_AsLong(flags) : 0;
-	bool write = (mode && strpbrk(mode, "wax+")) ||
-		     (!mode && (bits & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)));
+
+	PyErr_Clear();
+	if (mode)
+		return strpbrk(mode, "wax+") != NULL;
+	return (bits & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
+}
+
+static void judge_open(PyObject *arguments)
+{
+	const char *path = text_at(arguments, 0);
+	bool write = is_writing(arguments);
 	struct span span;
 	enum rule rule;
 	int line;
@@ -179,14 +190,69 @@ static void judge_event(const char *event, PyObject *arguments)
 	end_run(event, detail ? detail : "", line);
 }
 
+/* The kinds of event that a dry run tells; the detail is the first argument
+ * that is text. */
+static const struct {
+	const char *prefix, *kind;
+} recorded[] = {
+	{"import", "import"},     {"open", "open"},           {"os.listdir", "open"},
+	{"os.scandir", "open"},   {"subprocess.", "process"}, {"os.system", "process"},
+	{"os.exec", "process"},   {"os.fork", "process"},     {"os.posix_spawn", "process"},
+	{"os.spawn", "process"},  {"os.kill", "process"},     {"os.remove", "write"},
+	{"os.rename", "write"},   {"os.mkdir", "write"},      {"os.rmdir", "write"},
+	{"os.truncate", "write"}, {"os.chmod", "write"},      {"shutil.", "write"},
+	{"socket.", "socket"},    {"ctypes.", "native"},      {"sqlite3.connect", "open"},
+	{"urllib.", "socket"},    {"http.", "socket"},        {"exec", "exec"},
+};
+
+static void record(const char *event, PyObject *arguments)
+{
+	static char seen[PROBE_RECORDS_MAX][120];
+	static size_t count;
+	const char *kind = NULL, *detail;
+	char line_of[120];
+	autobytes frame = {0};
+	size_t at;
+	int line;
+
+	for (size_t i = 0; i < ARRAY_LENGTH(recorded) && !kind; i++)
+		if (strncmp(event, recorded[i].prefix, strlen(recorded[i].prefix)) == 0)
+			kind = recorded[i].kind;
+	line = kind && count < PROBE_RECORDS_MAX ? users_line() : 0;
+	if (!line)
+		return;
+	detail = text_at(arguments, 0);
+	if (!detail)
+		detail = text_at(arguments, 1);
+	if (strcmp(kind, "open") == 0 && is_writing(arguments))
+		kind = "write";
+	snprintf(line_of, sizeof line_of, "%s %.40s %.60s", kind, event, detail ? detail : "");
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(seen[i], line_of) == 0)
+			return;
+	memcpy(seen[count++], line_of, sizeof line_of);
+	at = frame_begin(&frame, MESSAGE_RECORD, 0);
+	frame_put_text(&frame, FIELD_TYPE, kind);
+	frame_put_text(&frame, FIELD_EVENT, event);
+	if (detail)
+		frame_put(&frame, FIELD_DETAIL, detail, strnlen(detail, 500));
+	frame_put_number(&frame, FIELD_LINE, (uint64_t)line);
+	frame_end(&frame, at);
+	outbox_append(&frame);
+}
+
 static int hook(const char *event, PyObject *arguments, void *user)
 {
 	PyObject *type, *value, *traceback;
 
-	if (!armed || busy)
+	if ((!armed && !recording) || busy)
 		return 0;
 	PyErr_Fetch(&type, &value, &traceback);
-	if (strcmp(event, "import") == 0)
+	if (recording)
+		record(event, arguments);
+	if (!armed)
+		;
+	else if (strcmp(event, "import") == 0)
 		judge_import(arguments);
 	else if (strcmp(event, "open") == 0)
 		judge_open(arguments);
@@ -215,7 +281,7 @@ void audit_arm(const struct policy *policy, const struct verify_context *of_run)
 	armed = policy;
 }
 
-void audit_disarm(void)
+void audit_record(void)
 {
-	armed = NULL;
+	recording = true;
 }

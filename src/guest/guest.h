@@ -95,7 +95,9 @@ void audit_know_imports(const struct verdict *verdict);
 /* From here on the user's code is judged as it runs, until the end of it. The
  * policy must stay. Stage: cell. */
 void audit_arm(const struct policy *policy, const struct verify_context *of_run);
-void audit_disarm(void);
+/* A dry run: what the user's code imports, opens, starts and connects to is
+ * written to the mailbox, each thing once. Stage: cell. */
+void audit_record(void);
 
 /* display.c */
 

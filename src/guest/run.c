@@ -185,7 +185,7 @@ struct order {
 	struct policy policy;
 	struct verify_context context;
 	const char *files[INPUT_FILES_MAX + 1];
-	bool check_only;
+	bool check_only, probe;
 };
 
 static int take_field(struct order *order, const struct field *field)
@@ -227,6 +227,10 @@ static int take_field(struct order *order, const struct field *field)
 	case FIELD_CHECK:
 		r = field_number(field, &number);
 		order->check_only = number != 0;
+		return r;
+	case FIELD_PROBE:
+		r = field_number(field, &number);
+		order->probe = number != 0;
 		return r;
 	default:
 		return 0;
@@ -389,6 +393,8 @@ void run_request(struct span request)
 	if (!globals)
 		give_up("the code cannot be set up");
 	audit_arm(&order.policy, &order.context);
+	if (order.probe)
+		audit_record();
 	value = execute(source, globals);
 	if (value) {
 		if (value != Py_None)

@@ -549,9 +549,10 @@ int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *
 		r = read_key_at(memory, "memory.events", "oom_kill", &usage.oom_kills);
 		if (r < 0)
 			return fail(err, -r, "cgroup: read memory.events");
+		read_number_at(memory, "memory.current", &usage.memory_bytes);
 		/* memory.peak is of 5.19, pids.peak of 6.9. */
 		if (read_number_at(memory, "memory.peak", &usage.memory_peak_bytes) < 0)
-			read_number_at(memory, "memory.current", &usage.memory_peak_bytes);
+			usage.memory_peak_bytes = usage.memory_bytes;
 		read_number_at(memory, "pids.current", &usage.processes);
 		if (read_number_at(memory, "pids.peak", &usage.processes_peak) < 0)
 			usage.processes_peak = usage.processes;
@@ -568,6 +569,7 @@ int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *
 		r = read_key_at(memory, "memory.oom_control", "oom_kill", &usage.oom_kills);
 		if (r < 0)
 			return fail(err, -r, "cgroup: read memory.oom_control");
+		read_number_at(memory, "memory.usage_in_bytes", &usage.memory_bytes);
 		read_number_at(memory, "memory.max_usage_in_bytes", &usage.memory_peak_bytes);
 	}
 	if (cell->directory[CGROUP_PIDS] >= 0) {

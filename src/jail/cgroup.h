@@ -45,7 +45,7 @@ struct cgroup_cell {
 
 struct cgroup_usage {
 	uint64_t cpu_us;
-	uint64_t memory_peak_bytes;
+	uint64_t memory_bytes, memory_peak_bytes;
 	uint64_t processes_peak;
 	uint64_t processes; /* now */
 	uint64_t oom_kills;

@@ -54,6 +54,7 @@ enum message {
 	MESSAGE_VALUE,   /* the same */
 	MESSAGE_ERROR,   /* type, text, traceback, errno, FRAME… */
 	MESSAGE_DONE,    /* the cell came to its end by itself */
+	MESSAGE_RECORD,  /* of a probe: event, detail, line */
 	MESSAGE_FRAMES,  /* where the code stood at a limit */
 	MESSAGE_VERDICT, /* before anything runs: findings, microseconds */
 	MESSAGE_ANOMALY, /* the audit hook ended the run: event, detail, line */
@@ -101,12 +102,14 @@ enum field_name {
 	FIELD_RUN,   /* the name of the code: main.py, or <run 3> */
 	FIELD_WATCH, /* enum watch_mode */
 	FIELD_EVENT,
-	FIELD_DETAIL, /* of an anomaly */
+	FIELD_DETAIL,   /* of an anomaly */
 	FIELD_FINDINGS, /* policy/finding.h */
 	FIELD_POLICY,
 	FIELD_VERIFY_US,
-	FIELD_STDIN, /* whether there is something to read */
-	FIELD_CHECK, /* verify only */
+	FIELD_STDIN,  /* whether there is something to read */
+	FIELD_CHECK,  /* verify only */
+	FIELD_PROBE,  /* record what the code does */
+	FIELD_SAMPLE, /* three numbers: microseconds, CPU microseconds, bytes */
 };
 
 /* How a run ended, by the warden's evidence. */
@@ -115,7 +118,7 @@ enum ending {
 	ENDING_TIME,
 	ENDING_CPU,
 	ENDING_MEMORY,
-	ENDING_KILLED, /* the engine asked for it */
+	ENDING_KILLED,  /* the engine asked for it */
 	ENDING_FAILED,  /* ours */
 	ENDING_ANOMALY, /* the watch saw what must never happen */
 };

@@ -168,6 +168,8 @@ static void on_death(evutil_socket_t pidfd, short what, void *argument)
 		if (!cell->ended_us)
 			cell->ended_us = now_us();
 		usage_read(cell);
+		if (cell->probing)
+			usage_sample(cell);
 		/* The counter is the evidence, also when only a child died. */
 		if (cell->usage.oom_kills > 0 && cell->ending == ENDING_EXITED)
 			cell->ending = ENDING_MEMORY;
@@ -254,6 +256,8 @@ static void schedule_poll(struct cell *cell)
 		wait_us = USAGE_POLL_SLOW_MS * 1000;
 	if (!cell->warden->cgroups.has_memory)
 		wait_us = USAGE_POLL_MS * 1000;
+	if (cell->probing && wait_us > PROBE_SAMPLE_MS * 1000)
+		wait_us = PROBE_SAMPLE_MS * 1000;
 	set_timer(cell->poll, (int64_t)wait_us);
 }
 
@@ -272,6 +276,8 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 	if (cell->state != CELL_RUNNING && cell->state != CELL_DRAINING)
 		return;
 	usage_read(cell);
+	if (cell->probing)
+		usage_sample(cell);
 	if (cell->usage.oom_kills > 0)
 		cell_kill(cell, ENDING_MEMORY, 0);
 	else if (cell->state == CELL_RUNNING && cell->usage.cpu_us >= cell->limits.cpu_ms * 1000)

@@ -141,6 +141,7 @@ void usage_read(struct cell *cell)
 				       : 0;
 
 		if (!cgroups->has_memory) {
+			usage.memory_bytes = own;
 			usage.memory_peak_bytes = own > cell->usage.memory_peak_bytes
 							  ? own
 							  : cell->usage.memory_peak_bytes;
@@ -157,6 +158,21 @@ void usage_read(struct cell *cell)
 									  : cell->usage.cpu_us;
 	}
 	cell->usage = usage;
+}
+
+void usage_sample(struct cell *cell)
+{
+	const uint64_t numbers[3] = {(uint64_t)(now_us() - cell->started_us), cell->usage.cpu_us,
+				     cell->usage.memory_bytes};
+	uint8_t sample[24], *at = sample;
+
+	if (cell->sample_count == PROBE_SAMPLES_MAX)
+		return;
+	cell->sample_count++;
+	for (size_t i = 0; i < 3; i++)
+		for (size_t shift = 0; shift < 64; shift += 8)
+			*at++ = (uint8_t)(numbers[i] >> shift);
+	frame_put(&cell->notes, FIELD_SAMPLE, sample, sizeof sample);
 }
 
 bool usage_alone(struct cell *cell)

@@ -127,6 +127,8 @@ static int handle_start(struct handler_context *context, struct error *err)
 	while (frame_next_field(&fields, &field) == 1)
 		if (field.name == FIELD_WATCH)
 			field_number(&field, &mode);
+		else if (field.name == FIELD_PROBE)
+			context->cell->probing = true;
 	context->cell->watch_mode = mode <= WATCH_STRICT ? (enum watch_mode)mode : WATCH_STRICT;
 	cell_start(context->cell);
 	return 0;

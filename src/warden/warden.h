@@ -102,6 +102,8 @@ struct cell {
 	uint64_t baseline_bytes; /* sampling: what the parked cell weighs */
 	struct cgroup_usage usage;
 	enum watch_mode watch_mode;
+	bool probing; /* usage is sampled, and everything watched is noted */
+	unsigned sample_count;
 	struct bytes notes;          /* fields of what was only reported */
 	char event[32], detail[256]; /* of the anomaly that ended it */
 	char why[ERROR_TEXT_MAX];    /* ENDING_FAILED */
@@ -148,6 +150,8 @@ int cell_put(struct cell *cell, struct span name, uint64_t mode, int fd, struct 
 /* usage.c: what the kernel says of a cell, by cgroup or by sampling. */
 void usage_read(struct cell *cell);
 void usage_baseline(struct cell *cell);
+/* Adds what was read last to the cell's notes: time, CPU, memory. */
+void usage_sample(struct cell *cell);
 /* Whether no process of the cell is left but init. */
 bool usage_alone(struct cell *cell);
 bool usage_disk_full(const struct cell *cell);

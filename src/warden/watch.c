@@ -51,7 +51,8 @@ static void note(struct cell *cell, const struct watch_notice *notice)
 
 	snprintf(text, sizeof text, "%s: %s", watch_event_name(notice->event), notice->detail);
 	while (frame_next_field(&fields, &field) == 1)
-		if (++count == NOTES_MAX || span_equals(field.value, text))
+		if (field.name == FIELD_NOTE &&
+		    (++count == NOTES_MAX || span_equals(field.value, text)))
 			return;
 	frame_put_text(&cell->notes, FIELD_NOTE, text);
 }
@@ -83,7 +84,8 @@ static void on_notice(evutil_socket_t listener, short what, void *argument)
 			cell_stop(cell, ENDING_ANOMALY);
 			return;
 		}
-		if (anomaly)
+		if (anomaly ||
+		    (cell->probing && cell->state >= CELL_RUNNING && notice.event == WATCH_EXEC))
 			note(cell, &notice);
 		/* A port would open in a network without interfaces: not even that. */
 		watch_answer(listener, &notice,
