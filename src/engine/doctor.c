@@ -275,7 +275,8 @@ static void tell_kernel(struct doctor *doctor, const char *directory)
 	    abi < 4 ? "; TCP is fenced from ABI 4 (Linux 6.7) on" : "",
 	    abi < 6 ? "; abstract sockets and signals from ABI 6 (Linux 6.12) on" : "");
 	host_try_landlock(directory, text, sizeof text);
-	add(doctor, holds(strcmp(text, "EACCES") == 0), "landlock", "a write outside", text, NULL,
+	add(doctor, holds(strcmp(text, "EACCES") == 0), "landlock", "a write outside", text,
+	    abi > 0 ? NULL : "",
 	    "a fenced child tried to create a file in %s, where it could before", directory);
 }
 
@@ -290,9 +291,10 @@ static void judge(struct examination *exam, const struct attempt *attempt)
 	bool seen;
 
 	if (!got || !how) {
-		add(doctor, DOCTOR_MISSING, attempt->layer, attempt->asked, "not tried",
-		    "see the row \"start\"", "%s",
-		    exam->failure[0] ? "no cell could be started" : "the probe ended before");
+		add(doctor, attempt->judgement == TELL ? DOCTOR_INFORMATION : DOCTOR_MISSING,
+		    attempt->layer, attempt->asked, "not tried", "", "%s",
+		    exam->failure[0] ? "no cell could be started: see start"
+				     : "the probe ended before");
 		return;
 	}
 	switch (attempt->judgement) {
@@ -423,8 +425,8 @@ static void try_limits(struct examination *exam)
 		enum execpy_status status;
 
 		if (exam->failure[0]) {
-			add(exam->doctor, DOCTOR_MISSING, "limits", attempt->asked, "not tried",
-			    "see the row \"start\"", "no cell could be started");
+			add(exam->doctor, DOCTOR_MISSING, "limits", attempt->asked, "not tried", "",
+			    "no cell could be started: see start");
 			continue;
 		}
 		status = run(exam, doctor_probe, doctor_probe_length, arguments, &attempt->limits);
@@ -464,7 +466,7 @@ static void tell_cgroups(struct examination *exam)
 
 	if (!mode[0])
 		add(exam->doctor, DOCTOR_MISSING, "cgroups", "limits by the kernel", "not tried",
-		    "see the row \"start\"", "no warden could be started");
+		    "", "no warden could be started");
 	else
 		add(exam->doctor, holds(good), "cgroups", "limits by the kernel", mode,
 		    CGROUP_REMEDY, "%s",

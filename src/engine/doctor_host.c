@@ -226,6 +226,10 @@ static bool setting_is(const char *path, const char *value)
 	return strcmp(text, value) == 0;
 }
 
+#define MASKED_PROC_REMEDY                                                     \
+	"parts of /proc are covered, as containers do: docker --security-opt " \
+	"systempaths=unmasked, podman --security-opt unmask=ALL, Kubernetes procMount: Unmasked"
+
 /* Settings that take user namespaces away; each is looked at when the start
  * failed in a way that it could explain. */
 static const struct {
@@ -251,13 +255,6 @@ static const struct {
 	 "lsm= list of the kernel's command line"},
 	{"not installed", "", "install it with `meson install`, or run it from its build tree"},
 	{"no execpy-warden", "", "give the directory in which execpy-warden and execpy-guest are"},
-	{"create proc", "",
-	 "a container hides parts of /proc: docker --security-opt "
-	 "systempaths=unmasked, podman --security-opt unmask=ALL, Kubernetes "
-	 "procMount: Unmasked"},
-	{"attach proc", "",
-	 "a container hides parts of /proc: docker --security-opt "
-	 "systempaths=unmasked, podman --security-opt unmask=ALL"},
 	{"clone3", "not permitted",
 	 "the container's seccomp profile refuses namespaces: allow "
 	 "clone3, unshare, setns and the mount calls, or docker "
@@ -277,8 +274,46 @@ static const struct {
 	{"uid_map", "",
 	 "the caller's id cannot be mapped: run as a plain user or as root outside "
 	 "of other sandboxes"},
+	{"leave all groups", "",
+	 "this root has no other id to become: run as a plain user, or give the container a range "
+	 "of ids (/etc/subuid)"},
+	{"become", "",
+	 "this root has no other id to become: run as a plain user, or give the container a range "
+	 "of ids (/etc/subuid)"},
+	{"engine: start", "not permitted",
+	 "a seccomp profile refuses clone3: allow it, or docker --security-opt seccomp=unconfined"},
 	{"seccomp", "", "a kernel with CONFIG_SECCOMP_FILTER"},
 };
+
+/* Whether something of /proc is covered: then the kernel lets nobody mount a
+ * proc of his own in a user namespace. Empty directories made for a mount do
+ * not count. */
+static bool proc_is_masked(void)
+{
+	static const char *const harmless[] = {"/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd"};
+	autofile *mounts = fopen("/proc/self/mountinfo", "re");
+	char line[4096], point[1024];
+
+	while (mounts && fgets(line, sizeof line, mounts)) {
+		bool counts = sscanf(line, "%*s %*s %*s %*s %1023s", point) == 1 &&
+			      strncmp(point, "/proc/", strlen("/proc/")) == 0;
+
+		for (size_t i = 0; i < ARRAY_LENGTH(harmless); i++)
+			counts &= strcmp(point, harmless[i]) != 0;
+		if (counts)
+			return true;
+	}
+	return false;
+}
+
+/* In a user namespace that maps nobody, nobody can make another. */
+static bool caller_is_unmapped(void)
+{
+	char byte;
+	autofd fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && read(fd, &byte, 1) == 0;
+}
 
 void host_remedy(const char *why, char *ret_text, size_t size)
 {
@@ -291,6 +326,16 @@ void host_remedy(const char *why, char *ret_text, size_t size)
 		    (settings[i].only_users && geteuid() == 0))
 			continue;
 		snprintf(ret_text, size, "%s", settings[i].remedy);
+		return;
+	}
+	if (of_namespaces && caller_is_unmapped()) {
+		snprintf(ret_text, size,
+			 "the caller's id is not mapped in its user namespace: "
+			 "write /proc/PID/uid_map");
+		return;
+	}
+	if (of_namespaces && proc_is_masked()) {
+		snprintf(ret_text, size, "%s", MASKED_PROC_REMEDY);
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_LENGTH(known); i++) {
