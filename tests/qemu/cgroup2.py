@@ -5,7 +5,8 @@
 Three hosts are played, each with the cases that tell it from the others:
 
   root         a root shell in the root cgroup, and one in a session's leaf with company
-  delegated    an ordinary user in a leaf of a subtree that was given to it, alone and with company
+  delegated    an ordinary user in a leaf of a subtree that was given to it, alone and with company,
+               and in a cgroup that was given to it while nothing above was (a service)
   undelegated  an ordinary user in a cgroup of root's: limits by other means, or a refusal
 
 Every case goes through the real program, and after every case the same is looked at from outside:
@@ -29,6 +30,9 @@ import time
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 DELEGATED = CGROUPS / "user-delegated"
 PLAIN = CGROUPS / "user-plain"
+SERVICE = CGROUPS / "user-service"
+SESSION = CGROUPS / "root-session.scope"
+LEAVES = [DELEGATED / "alone", DELEGATED / "shared", PLAIN, SERVICE, SESSION]
 USER = 1000
 MEMORY = 48 << 20
 PROCESSES = 32
@@ -170,12 +174,17 @@ def oom_kills():
     return int(re.search(r"^oom_kill (\d+)$", pathlib.Path("/proc/vmstat").read_text(), re.M)[1])
 
 
+def controllers_of_children(group):
+    """With any of them a cgroup, other than the root, takes no process."""
+    return (group / "cgroup.subtree_control").read_text().split()
+
+
 class Before:
     """What there was before a case, to be compared with what there is after it."""
 
     def __init__(self):
         self.cgroups, self.processes, self.mounts = cgroups(), processes(), mounts()
-        self.oom_kills = oom_kills()
+        self.leaves = [leaf for leaf in LEAVES if not controllers_of_children(leaf)]
 
     def check(self):
         deadline = time.monotonic() + SETTLE_S
@@ -193,7 +202,26 @@ class Before:
                     pids = pathlib.Path(name, "cgroup.procs").read_text().split()
                     left.append(f"{name} with {[describe(int(pid)) for pid in pids]}")
             raise Failure("cgroups are left: " + "; ".join(left))
+        for leaf in self.leaves:
+            expect(not controllers_of_children(leaf), f"nothing can enter {leaf} any more")
         expect(mounts() == self.mounts, "the host's mounts have changed")
+
+
+def make_clean(before):
+    """After a failure: the next case is not to fail for what this one left."""
+    for pid in processes() - before.processes:
+        with contextlib.suppress(OSError):
+            os.kill(pid, 9)
+    time.sleep(0.5)
+    for _ in range(2):
+        for path in sorted(cgroups() - before.cgroups, reverse=True):
+            with contextlib.suppress(OSError):
+                pathlib.Path(path, "cgroup.subtree_control").write_text("-memory -pids")
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+    for path in before.leaves:
+        with contextlib.suppress(OSError):
+            (path / "cgroup.subtree_control").write_text("-cpu -memory -pids")
 
 
 class Watch(threading.Thread):
@@ -536,7 +564,8 @@ def make_group(path, owner=0):
 
 
 def make_hosts():
-    make_group(CGROUPS / "root-session.scope")
+    make_group(SESSION)
+    make_group(SERVICE, USER)
     make_group(DELEGATED, USER)
     make_group(DELEGATED / "alone", USER)
     make_group(DELEGATED / "shared", USER)
@@ -551,9 +580,10 @@ def make_hosts():
             parent.chmod(mode | 0o005)
     return [
         (Host("root", CGROUPS), FULL),
-        (Host("root in a session", CGROUPS / "root-session.scope", company=True), SHORT),
+        (Host("root in a session", SESSION, company=True), SHORT),
         (Host("delegated", DELEGATED / "alone", USER), FULL),
         (Host("delegated, shared leaf", DELEGATED / "shared", USER, company=True), SHORT),
+        (Host("delegated service", SERVICE, USER), SHORT),
         (Host("undelegated", PLAIN, USER, delegated=False), UNDELEGATED),
     ]
 
@@ -576,6 +606,7 @@ def run_case(host, case):
     print(f"{'FAILED' if reason else 'passed'}  {name}  ({took:.1f} s)", flush=True)
     if reason:
         print(f"        {reason}", flush=True)
+        make_clean(before)
     return not reason
 
 

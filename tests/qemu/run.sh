@@ -91,7 +91,7 @@ cat "$work/initramfs" "$run/request.cpio" >"$run/initramfs"
 
 # --- the share, the copier of the output, the guest ---
 # The deadlines are nested: the guest's own, then QEMU's, then the share's.
-nice timeout -k 5 $((timeout + 120)) "$work/share" "$run/share" "$virtiofsd" \
+nice -n 3 timeout -k 5 $((timeout + 120)) "$work/share" "$run/share" "$virtiofsd" \
 	-o source=/ -o sandbox=chroot -o cache=always -o no_posix_lock --rlimit-nofile=0 \
 	>"$run/share.log" 2>&1 </dev/null &
 share=$!
@@ -109,7 +109,7 @@ mkfifo "$run/output"
 exec 8<>"$run/output"
 cat "$run/output" 8>&- &
 copy=$!
-nice timeout -k 5 $((timeout + 90)) "$qemu" \
+nice -n 3 timeout -k 5 $((timeout + 90)) "$qemu" \
 	-machine q35,accel=tcg,memory-backend=memory -cpu max,la57=off -smp 2 -m "$memory" \
 	-object memory-backend-memfd,id=memory,size="${memory}M",share=on \
 	-nodefaults -no-user-config -no-reboot -display none \
