@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the hand-made part of the fuzz corpora: seeds.py DIRECTORY. One file one case, named after it."""
+import struct
+import sys
+from pathlib import Path
+
+VALUE, DISPLAY, ERROR, DONE, FRAMES = 130, 129, 131, 132, 133
+TEXT, MIME, DATA, TYPE, TRACEBACK, ERRNO, FRAME, FILE = 1, 14, 15, 16, 17, 18, 19, 20
+LINE, COLUMN, END_LINE, END_COLUMN, FUNCTION, SOURCE = 21, 22, 23, 24, 25, 26
+
+
+def field(name, value, length=None):
+    if isinstance(value, int):
+        value = struct.pack("<Q", value)
+    if isinstance(value, str):
+        value = value.encode()
+    return struct.pack("<HI", name, len(value) if length is None else length) + value
+
+
+def frame(kind, *fields, number=1, magic=0x5845, length=None):
+    body = b"".join(fields)
+    return struct.pack("<HHIQ", magic, kind, len(body) if length is None else length, number) + body
+
+
+def frames():
+    one = frame(7, field(1, "hello"), field(2, 2**63))
+    yield "memory-empty", b"\0"
+    yield "memory-one", b"\0" + one
+    yield "memory-two", b"\0" + one + one
+    yield "memory-cut", b"\0" + one[:-1]
+    yield "memory-wrong-tag", b"\0" + frame(7, magic=0x4558)
+    yield "memory-oversized", b"\0" + frame(7, length=2**32 - 1)
+    yield "memory-negative", b"\0" + frame(7, length=2**31)
+    yield "memory-field-cut", b"\0" + frame(7, field(1, "abc", length=4))
+    yield "memory-field-oversized", b"\0" + frame(7, field(1, "abc", length=2**32 - 1))
+    yield "memory-field-header-cut", b"\0" + frame(7, b"\1\0\0")
+    yield "memory-empty-field", b"\0" + frame(7, field(3, ""))
+
+    def message(data, fds=0, controls=0):
+        return struct.pack("<BBH", fds, controls, len(data)) + data
+    yield "socket-one", b"\1" + message(one)
+    yield "socket-descriptors", b"\1" + message(one, 3, 1) + message(one, 16, 1)
+    yield "socket-spam", b"\1" + message(one, 17, 1) + message(one, 39, 1) + message(one, 1, 23)
+    yield "socket-twice-in-one", b"\1" + message(one + one, 2, 1)
+    yield "socket-cut", b"\1" + message(one[:-1], 2, 1)
+    yield "socket-empty-with-descriptors", b"\1" + message(b"", 3, 1) + message(one)
+    yield "socket-trailing", b"\1" + message(one + b"x", 1, 2)
+
+
+def trees():
+    def name(text):
+        text = text.encode("latin-1")
+        return bytes([len(text)]) + text
+
+    def make(step, text="", *arguments):
+        return bytes([step]) + name(text) + b"".join(arguments)
+    byte = lambda n: bytes([n])                                     # noqa: E731
+    up = make(1)
+    yield "empty", b""
+    yield "files", make(2, "a", byte(3)) + make(0, "d") + make(2, "b", byte(0)) + up + make(2, "c", byte(9))
+    yield "links", b"".join(make(3, f"l{i}", byte(i)) for i in range(8)) + make(2, "a", byte(1))
+    yield "fifo", make(4, "fifo") + make(2, "a", byte(1))
+    yield "hard-link", make(2, "a", byte(1)) + make(0, "d") + make(5, "b", b"\0\0")
+    yield "sparse", b"".join(make(6, f"s{i}", byte(i)) for i in (0, 19, 20, 21, 40, 50, 62))
+    yield "modes", make(2, "a", byte(1)) + make(7, "", b"\0\0") + make(0, "d") + make(2, "b", byte(1)) + make(8, "", b"\0\0")
+    yield "shut-root", make(2, "a", byte(1)) + make(8, "", b"\0\0")
+    yield "many", make(9, "m", byte(255))
+    yield "deep", make(10, "d", byte(50)) + make(2, "bottom", byte(1))
+    yield "long-path", make(10, "n" * 79, byte(20)) + make(2, "f", byte(1))
+    long_levels = b"".join(make(0, "n" * 79) + make(2, "f", byte(1)) for _ in range(17))
+    yield "long-path-files", long_levels
+    yield "odd-names", b"".join(make(2, n, byte(1)) for n in ("\n", "\x1b[31m", "\xff\xfe", " ", "...", "%s", "-rf"))
+
+
+def responses():
+    def case(response, ending=1, flags=1, status=0, claimed=0, stop=b"", stop_claimed=0, code=b""):
+        return struct.pack("<BBHIIHH", ending, flags, status, claimed, stop_claimed, len(stop), len(code)) + stop + code + response
+    value = frame(VALUE, field(MIME, "text/plain"), field(DATA, "42"), field(MIME, "image/png"), field(DATA, b"\x89PNG\0"))
+    error = frame(ERROR, field(TYPE, "ValueError"), field(TEXT, "no \ud7ff\U0001f600"), field(TRACEBACK, "Traceback\n"), field(ERRNO, 28),
+                  field(FRAME, field(FILE, "main.py") + field(LINE, 1) + field(COLUMN, 2) + field(END_LINE, 1) + field(END_COLUMN, 9)
+                        + field(FUNCTION, "f") + field(SOURCE, "x = \"\t\"")))
+    stop = frame(FRAMES, *(field(FRAME, field(FILE, "main.py") + field(LINE, n) + field(COLUMN, 4) + field(FUNCTION, "g")) for n in (3, 2, 1)))
+    code = "é = 1\nwhile True:\n    pass\n".encode()
+    yield "empty", case(b"")
+    yield "value", case(value)
+    yield "value-and-displays", case(frame(DISPLAY, field(MIME, "text/html"), field(DATA, "<b>")) * 3 + value + frame(DONE))
+    yield "error", case(error, status=0x100)
+    yield "error-disk-full", case(error, status=0x100, flags=3)
+    yield "error-without-fields", case(frame(ERROR), status=0x100)
+    yield "killed-by-signal", case(value, status=11)
+    yield "time-with-frames", case(value, ending=2, stop=stop, code=code)
+    yield "cpu-with-frames-cut", case(b"", ending=3, stop=stop[:-3], code=code)
+    yield "memory", case(b"", ending=4)
+    yield "output", case(b"x" * 9000, ending=5, flags=1 | 2 << 3)
+    yield "cancelled", case(b"", ending=5, flags=5)
+    yield "failed", case(b"", ending=6)
+    yield "claims-everything", case(value, claimed=0xffffffff)
+    yield "claims-more", case(value, claimed=1000)
+    yield "not-a-frame", case(b"\xff" * 100)
+    yield "cut", case(value[:-1])
+    yield "mime-odd", case(frame(VALUE, *(field(MIME, m) + field(DATA, "x") for m in ("", "/", "a/", "/b", "a/b\"", "a b/c", "A/b", "a/" + "b" * 98, "a/" + "b" * 99, "a/b/c"))))
+    yield "mime-twice", case(frame(VALUE, field(MIME, "text/plain"), field(DATA, "1"), field(MIME, "text/plain"), field(DATA, "2")))
+    yield "data-without-mime", case(frame(DISPLAY, field(DATA, "x"), field(MIME, "text/plain")))
+    yield "bytes-of-all-kinds", case(frame(VALUE, field(MIME, "text/plain"), field(DATA, bytes(range(256)) * 2)))
+    yield "surrogates", case(frame(ERROR, field(TYPE, b"\xed\xa0\x80"), field(TEXT, b"\xf4\x90\x80\x80\xc0\x80")), status=0x100)
+    yield "numbers-huge", case(frame(ERROR, field(FRAME, field(LINE, 2**64 - 1) + field(COLUMN, 2**64 - 1))), status=0x100)
+    yield "stop-numbers-huge", case(b"", ending=2, stop=frame(FRAMES, field(FRAME, field(FILE, "main.py") + field(LINE, 2**64 - 1) + field(COLUMN, 2**64 - 1) + field(END_COLUMN, 2**64 - 1))), code=code)
+    yield "many-frames", case(frame(ERROR, *([field(FRAME, b"")] * 70)), status=0x100)
+    yield "many-displays", case(frame(DISPLAY) * 300)
+
+
+def main():
+    root = Path(sys.argv[1])
+    for target, cases in (("frame", frames()), ("collect", trees()), ("response", responses())):
+        (root / target).mkdir(parents=True, exist_ok=True)
+        for name, data in cases:
+            (root / target / name).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()
