@@ -7,6 +7,8 @@
 #include "base/bytes.h"
 #include "engine/execpy.h"
 
+#include <stdbool.h>
+
 /* Exit statuses of `execpy run` beside the code's own (docs/execpy.1). */
 enum {
 	EXIT_USAGE = 2,
@@ -19,6 +21,7 @@ enum {
 
 int command_run(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_check(int argc, char **argv);
 
 /* "execpy: " and one line on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -31,5 +34,8 @@ int read_whole(const char *path, size_t limit, struct bytes *out, struct execpy_
 
 /* Writes everything or says why not: 0 or a negative errno. */
 int write_whole(int fd, const void *data, size_t length);
+
+/* True when stdout is a terminal that shows colours, and nobody objects. */
+bool colours_wanted(void);
 
 #endif

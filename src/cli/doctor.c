@@ -24,14 +24,6 @@ static const char help_text[] =
 
 enum { LAYER_WIDTH = 18, ASKED_WIDTH = 32, GOT_WIDTH = 22 };
 
-static bool colours_wanted(void)
-{
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	return isatty(STDOUT_FILENO) && !(no_color && no_color[0]) &&
-	       !(term && strcmp(term, "dumb") == 0);
-}
-
 static void print_table(const struct doctor *doctor, struct bytes *out)
 {
 	static const struct {

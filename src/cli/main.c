@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ static const struct {
 	const char *summary;
 } commands[] = {
 	{"run", command_run, "run Python code in a sandbox"},
+	{"check", command_check, "say what the verifier makes of code, without running it"},
 	{"doctor", command_doctor, "try to break each layer of the sandbox on this host"},
 };
 
@@ -91,6 +93,14 @@ int write_whole(int fd, const void *data, size_t length)
 		length -= (size_t)r;
 	}
 	return 0;
+}
+
+bool colours_wanted(void)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_color && no_color[0]) &&
+	       !(term && strcmp(term, "dumb") == 0);
 }
 
 static void help(FILE *to)

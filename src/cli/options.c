@@ -118,6 +118,8 @@ static int take_valued(struct options *options, const struct options_syntax *syn
 	if (limit) {
 		r = set_limit(options, limit, value);
 	} else if (strcmp(option, "-c") == 0) {
+		if (options->has_code)
+			return usage_error("-c can be given once");
 		options->has_code = true;
 		bytes_append_text(&options->code, value);
 	} else if (strcmp(option, "--stdin") == 0) {

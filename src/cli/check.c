@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check: `execpy check`, what the verifier makes of code, without running it. */
+#include "cli/cli.h"
+#include "cli/excerpt.h"
+#include "cli/options.h"
+#include "cli/sarif.h"
+
+#include "base/cleanup.h"
+#include "engine/json.h"
+#include "policy/rules.h"
+#include "policy/text.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_REFUSED = 1 };
+
+static const char help_text[] =
+	"usage: execpy check [FILE… | - | -c CODE] [OPTION…]\n"
+	"\n"
+	"Says what the verifier makes of Python code, without running it. Exit status:\n"
+	"0 all allowed, 1 any blocked, 2 wrong usage or a file that cannot be read,\n"
+	"125 execpy itself failed.\n"
+	"\n"
+	"  -c CODE              the code itself\n"
+	"  --json               print {path, decision, findings}, one object a line\n"
+	"  --sarif              print one SARIF 2.1.0 log\n"
+	"  --policy NAME|FILE   strict (default), standard, open, or a policy file\n"
+	"  --file PATH[:NAME]   a file that would be in the workspace (may be repeated)\n"
+	"  --stdin FILE         what the code would read; - is this command's own stdin\n"
+	"  --time 5s            the time limit that the code would have\n";
+
+/* All that one call of the command says. */
+struct report {
+	bool json, is_sarif, colours, many;
+	struct sarif sarif;
+	size_t allowed, blocked, failed; /* inputs */
+	int status;                      /* what weighs most, of all inputs */
+};
+
+/* Ours weighs more than the user's mistakes, and those more than a refusal. */
+static void settle(struct report *report, int status)
+{
+	static const int weights[] = {0, EXIT_REFUSED, EXIT_USAGE, EXIT_OURS};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(weights); i++)
+		if (weights[i] == report->status || weights[i] == status)
+			report->status = weights[i];
+}
+
+static struct span text_span(const char *text)
+{
+	return (struct span){(const uint8_t *)text, strlen(text)};
+}
+
+static int write_out(struct report *report, const struct bytes *out)
+{
+	int r = out->failed ? out->failed : write_whole(STDOUT_FILENO, out->data, out->length);
+
+	if (r < 0)
+		settle(report, own_error("cannot write the verdict: %s", strerror(-r)));
+	return r;
+}
+
+/* An input that was not judged: one line, and the others are judged all the same. */
+static void fail_input(struct report *report, const char *path, const char *why, bool ours)
+{
+	autobytes line = {0};
+
+	excerpt_text(&line, text_span(why));
+	bytes_append(&line, "", 1);
+	report->failed++;
+	settle(report,
+	       (ours ? own_error : usage_error)("%s", line.failed ? why : (char *)line.data));
+	if (report->is_sarif)
+		sarif_add_failure(&report->sarif, path, why);
+}
+
+/* What an input's findings are, by its own lines: of code inside a Markdown
+ * fence the engine counts from behind the fence, and tells nothing of it. */
+struct findings {
+	struct execpy_finding fence;
+	const struct execpy_finding *list;
+	size_t count;
+	unsigned lines_before;
+	struct execpy_result *result;
+};
+
+static struct findings findings_of(const struct options *options, struct execpy_result *result)
+{
+	struct span code = bytes_span(&options->code), inner;
+	struct findings findings = {.result = result};
+	uint32_t lines = 0;
+
+	findings.count = execpy_result_findings(result, &findings.list);
+	if (!fence_strip(code, &inner, &lines))
+		return findings;
+	findings.lines_before = lines;
+	findings.count++;
+	findings.fence = (struct execpy_finding){
+		.rule = rule_infos[RULE_FENCE].id,
+		.severity = severity_name(SEVERITY_NOTE),
+		.message = rule_infos[RULE_FENCE].message,
+		.hint = rule_infos[RULE_FENCE].hint,
+	};
+	return findings;
+}
+
+static struct execpy_finding finding_at(const struct findings *findings, size_t index)
+{
+	bool fenced = findings->fence.rule != NULL;
+	struct execpy_finding finding;
+
+	if (fenced && index == 0)
+		return findings->fence;
+	finding = findings->list[index - fenced];
+	if (finding.line > 0)
+		finding.line += findings->lines_before;
+	if (finding.end_line > 0)
+		finding.end_line += findings->lines_before;
+	return finding;
+}
+
+static const char *colour_of(const struct report *report, const char *severity)
+{
+	if (!report->colours)
+		return "";
+	if (strcmp(severity, "block") == 0)
+		return "\033[1;31m";
+	return strcmp(severity, "warn") == 0 ? "\033[1;33m" : "\033[1;36m";
+}
+
+static void print_finding(const struct report *report, const char *path,
+			  const struct findings *findings, size_t index, struct bytes *out)
+{
+	struct execpy_finding finding = finding_at(findings, index);
+	const char *colour = colour_of(report, finding.severity);
+	const char *end = report->colours ? "\033[0m" : "";
+
+	bytes_append_text(out, report->colours ? "\033[1m" : "");
+	excerpt_text(out, text_span(path));
+	if (finding.line > 0)
+		bytes_append_format(out, ":%u:%u", finding.line, finding.column);
+	bytes_append_format(out, ":%s %s%s:%s ", end, colour, finding.severity, end);
+	excerpt_text(out, text_span(finding.message));
+	bytes_append_format(out, " [%s]\n", finding.rule);
+	if (finding.line > 0) {
+		struct span line = {0};
+		bool one_line = finding.end_line == finding.line;
+
+		line.data = (const uint8_t *)execpy_result_line(
+			findings->result, finding.line - findings->lines_before, &line.length);
+		excerpt_line(out, line, finding.column, one_line ? finding.end_column : 0, colour);
+	}
+	if (finding.hint && finding.hint[0]) {
+		bytes_append_text(out, "hint: ");
+		excerpt_text(out, text_span(finding.hint));
+		bytes_append_text(out, "\n");
+	}
+}
+
+static void print_text(const struct report *report, const char *path, bool empty,
+		       const struct findings *findings, struct bytes *out)
+{
+	for (size_t i = 0; i < findings->count; i++)
+		print_finding(report, path, findings, i, out);
+	if (findings->count == 0 && (empty || !report->many)) {
+		excerpt_text(out, text_span(path));
+		bytes_append_text(out, empty ? ": allowed: it is empty\n" : ": allowed\n");
+	}
+}
+
+static void emit_place(struct json *json, const char *key, unsigned number)
+{
+	emit_key(json, key);
+	if (number > 0)
+		emit_number(json, number);
+	else
+		emit_null(json);
+}
+
+static void print_json(const char *path, bool blocked, const struct findings *findings,
+		       struct bytes *out)
+{
+	struct json json = {.out = out};
+
+	emit_begin_object(&json);
+	emit_key(&json, "path");
+	emit_string(&json, path);
+	emit_key(&json, "decision");
+	emit_string(&json, blocked ? "block" : "allow");
+	emit_key(&json, "findings");
+	emit_begin_array(&json);
+	for (size_t i = 0; i < findings->count; i++) {
+		struct execpy_finding finding = finding_at(findings, i);
+
+		emit_begin_object(&json);
+		emit_key(&json, "rule");
+		emit_string(&json, finding.rule);
+		emit_key(&json, "severity");
+		emit_string(&json, finding.severity);
+		emit_key(&json, "message");
+		emit_string(&json, finding.message);
+		emit_place(&json, "line", finding.line);
+		emit_place(&json, "column", finding.column);
+		emit_place(&json, "end_line", finding.end_line);
+		emit_place(&json, "end_column", finding.end_column);
+		emit_key(&json, "hint");
+		emit_string(&json, finding.hint && finding.hint[0] ? finding.hint : NULL);
+		emit_end_object(&json);
+	}
+	emit_end_array(&json);
+	emit_end_object(&json);
+	bytes_append_text(out, "\n");
+}
+
+static int tell(struct report *report, const struct options *options, const char *path,
+		struct execpy_result *result)
+{
+	bool blocked = execpy_result_status(result) == EXECPY_BLOCKED;
+	struct findings findings = findings_of(options, result);
+	autobytes out = {0};
+
+	if (!blocked && execpy_result_status(result) != EXECPY_OK) {
+		const char *reason = execpy_result_reason(result);
+		char why[640];
+
+		snprintf(why, sizeof why, "%s: %s", path, reason ? reason : "no verdict");
+		fail_input(report, path, why, true);
+		return 0;
+	}
+	report->blocked += blocked;
+	report->allowed += !blocked;
+	settle(report, blocked ? EXIT_REFUSED : 0);
+	if (report->is_sarif) {
+		for (size_t i = 0; i < findings.count; i++) {
+			struct execpy_finding finding = finding_at(&findings, i);
+
+			sarif_add(&report->sarif, path, &finding);
+		}
+		return 0;
+	}
+	if (report->json)
+		print_json(path, blocked, &findings, &out);
+	else
+		print_text(report, path, options->code.length == 0, &findings, &out);
+	return write_out(report, &out);
+}
+
+/* One input. 0 to go on with the next, or a negative errno when the request
+ * itself is wrong or nobody listens: both are told. */
+static int judge(struct report *report, struct options *options, struct execpy_engine **engine,
+		 const char *path)
+{
+	const char *shown = !path ? "<string>" : strcmp(path, "-") == 0 ? "<stdin>" : path;
+	struct execpy_result *result = NULL;
+	struct execpy_error err = {0};
+	int r;
+
+	if (options_load(options, path, &err) < 0) {
+		fail_input(report, shown, err.text, false);
+		return 0;
+	}
+	if (!*engine) {
+		r = execpy_open(NULL, engine, &err);
+		if (r < 0) {
+			fail_input(report, shown, err.text, true);
+			return r;
+		}
+	}
+	r = execpy_check(*engine, &options->request, &result, &err);
+	if (r < 0) {
+		fail_input(report, shown, err.text, false);
+		return r;
+	}
+	r = tell(report, options, shown, result);
+	execpy_result_free(result);
+	return r;
+}
+
+static void finish(struct report *report)
+{
+	autobytes out = {0};
+
+	if (report->is_sarif) {
+		sarif_end(&report->sarif, &out);
+	} else if (!report->json && report->many) {
+		bytes_append_format(&out, "%zu files: %zu blocked, %zu allowed",
+				    report->blocked + report->allowed + report->failed,
+				    report->blocked, report->allowed);
+		if (report->failed)
+			bytes_append_format(&out, ", %zu not judged", report->failed);
+		bytes_append_text(&out, "\n");
+	}
+	if (out.length > 0 || out.failed)
+		write_out(report, &out);
+}
+
+static int check(struct report *report, struct options *options)
+{
+	struct execpy_engine *engine = NULL;
+	size_t count = options->has_code ? 1 : options->path_count;
+	int r = 0;
+
+	if (options->has_code && options->path_count)
+		return usage_error("either -c or files, not both");
+	if (count == 0)
+		return usage_error("what shall be checked? Give FILEs, - for stdin, or -c CODE");
+	if (options_share_stdin(options))
+		return usage_error("stdin can be read once: as the code, or as what it reads");
+	if (report->json && report->is_sarif)
+		return usage_error("either --json or --sarif, not both");
+	/* What the code imports is looked up, not loaded. */
+	options->request.template = "bare";
+	report->many = count > 1;
+	report->colours = colours_wanted();
+	signal(SIGPIPE, SIG_IGN);
+	sarif_begin(&report->sarif);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = judge(report, options, &engine, options->has_code ? NULL : options->paths[i]);
+	if (r == 0)
+		finish(report);
+	execpy_close(engine);
+	return report->status;
+}
+
+int command_check(int argc, char **argv)
+{
+	static const char *const valued[] = {"-c", "--policy", "--file", "--stdin", "--time", NULL};
+	struct report report = {0};
+	struct options options = options_default();
+	const struct options_flag flags[] = {
+		{"--json", &report.json},
+		{"--sarif", &report.is_sarif},
+		{NULL, NULL},
+	};
+	const struct options_syntax syntax = {"check", help_text, flags, valued, false};
+	int status = options_parse(&options, &syntax, argc, argv);
+
+	status = status > 0 ? status - 1 : check(&report, &options);
+	sarif_free(&report.sarif);
+	options_free(&options);
+	return status;
+}
