@@ -98,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run.cancelled = flags & 4;
 	run.reason = flags >> 3 & 3;
 	request.truncate_output = flags & 32;
+	result->check_only = flags & 64;
 	run.status = reader_u16(&reader);
 	fill(&reader, result);
 	add_file(&run, (struct span){data, size < 200 ? size : 200});

@@ -73,8 +73,19 @@ def trees():
     yield "odd-names", b"".join(make(2, n, byte(1)) for n in ("\n", "\x1b[31m", "\xff\xfe", " ", "...", "%s", "-rf"))
 
 
+def verdict(flags=0, *findings, imports=()):
+    body = field(1, flags) + b"".join(field(2, name) for name in imports)
+    for rule, severity, message in findings:
+        body += field(3, rule) + b"".join(field(4 + i, n) for i, n in enumerate((severity, 1, 2, 1, 9)))
+        body += field(9, message) + field(10, "do something else")
+    return frame(134, field(43, body), field(45, 1234))
+
+
 def responses():
-    def case(response, ending=1, flags=1, status=0, claimed=0, stop=b"", stop_claimed=0, code=b""):
+    def case(response, ending=1, flags=1, status=0, judged=verdict(), **more):
+        return raw(judged + response, ending, flags, status, **more)
+
+    def raw(response, ending=1, flags=1, status=0, claimed=0, stop=b"", stop_claimed=0, code=b""):
         return struct.pack("<BBHIIHH", ending, flags, status, claimed, stop_claimed, len(stop), len(code)) + stop + code + response
     value = frame(VALUE, field(MIME, "text/plain"), field(DATA, "42"), field(MIME, "image/png"), field(DATA, b"\x89PNG\0"))
     error = frame(ERROR, field(TYPE, "ValueError"), field(TEXT, "no \ud7ff\U0001f600"), field(TRACEBACK, "Traceback\n"), field(ERRNO, 28),
@@ -82,8 +93,21 @@ def responses():
                         + field(FUNCTION, "f") + field(SOURCE, "x = \"\t\"")))
     stop = frame(FRAMES, *(field(FRAME, field(FILE, "main.py") + field(LINE, n) + field(COLUMN, 4) + field(FUNCTION, "g")) for n in (3, 2, 1)))
     code = "é = 1\nwhile True:\n    pass\n".encode()
-    yield "empty", case(b"")
+    yield "empty", raw(b"")
     yield "value", case(value)
+    yield "no-verdict-time", raw(b"", ending=2)
+    yield "no-verdict-memory", raw(b"", ending=4)
+    yield "no-verdict-crash", raw(b"", status=11)
+    yield "no-verdict-stderr", raw(b"", code=b"\xff no end")
+    yield "blocked", case(b"", judged=verdict(1, ("forbidden-module", 3, "module 'os' is not allowed")))
+    yield "blocked-flag-only", case(b"", judged=verdict(1))
+    yield "findings", case(value, judged=verdict(2, ("syntax-error", 2, "m"), ("encoding", 1, "\U0001f600"), imports=("os", "numpy")))
+    yield "check-only", case(b"", flags=65)
+    yield "verdict-twice", case(verdict(1) + value)
+    yield "verdict-cut", case(frame(134, field(43, field(3, "import"))))
+    yield "verdict-unknown-rule", case(b"", judged=verdict(0, ("no-such-rule", 3, "m")))
+    yield "anomaly", case(frame(135, field(41, "socket.bind"), field(42, "0.0.0.0:80\n\x1b"), field(21, 3)), status=9)
+    yield "anomaly-odd", case(frame(135, field(41, b"\xff" * 400), field(42, b"\0")), status=9)
     yield "value-and-displays", case(frame(DISPLAY, field(MIME, "text/html"), field(DATA, "<b>")) * 3 + value + frame(DONE))
     yield "error", case(error, status=0x100)
     yield "error-disk-full", case(error, status=0x100, flags=3)

@@ -346,7 +346,7 @@ static void long_paths_are_told_by_their_own_name(void **state)
 		}
 	}
 	assert_non_null(last);
-	assert_string_equal(last->reason, "has a path that is too long");
+	assert_non_null(strstr(last->reason, "path that is too long"));
 	end(&place);
 }
 
