@@ -224,41 +224,64 @@ static void refusals_carry_no_content(void **state)
 	execpy_result_free(fixture.result);
 }
 
-static void writes_out_beneath_and_never_over(void **state)
+static void expect_content(const char *path, const char *wanted)
+{
+	autofd fd = openat(out, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	char text[16] = "";
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, text, sizeof text - 1) >= 0);
+	assert_string_equal(text, wanted);
+}
+
+#define TARGET "/tmp/execpy-files-target"
+
+static void writes_out_beneath_and_through_no_link(void **state)
 {
 	struct fixture fixture;
-	autofd fd = file_of("abc");
+	autofd first = file_of("first");
+	autofd second = file_of("second");
+	autofd target = open(TARGET, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	const struct collected_file *file;
 	struct stat info;
-	char text[10] = "";
 	unsigned before;
+	DIR *left;
 
+	assert_true(target >= 0);
 	begin(&fixture);
 	fixture.request.out_directory = out;
 	before = open_descriptors();
-	file = add(&fixture, text_of("a/b/c.txt"), 3, fd, NULL);
+	file = add(&fixture, text_of("a/b/c.txt"), 5, first, NULL);
 	assert_null(file->refused);
-	{
-		autofd back = openat(out, "a/b/c.txt", O_RDONLY | O_CLOEXEC);
-
-		assert_int_equal(read(back, text, sizeof text), 3);
-		assert_string_equal(text, "abc");
-	}
-	/* Something is there already: a file, a link to a file, a link on the way. */
-	file = add(&fixture, text_of("a/b/c.txt"), 3, fd, NULL);
-	assert_non_null(file->refused);
-	assert_int_equal(symlinkat("/tmp/execpy-files-target", out, "link"), 0);
-	file = add(&fixture, text_of("link"), 3, fd, NULL);
-	assert_non_null(file->refused);
-	assert_int_equal(access("/tmp/execpy-files-target", F_OK), -1);
+	expect_content("a/b/c.txt", "first");
+	/* What is there already is replaced: a file, and a link itself. */
+	file = add(&fixture, text_of("a/b/c.txt"), 6, second, NULL);
+	assert_null(file->refused);
+	expect_content("a/b/c.txt", "second");
+	assert_int_equal(symlinkat(TARGET, out, "link"), 0);
+	file = add(&fixture, text_of("link"), 5, first, NULL);
+	assert_null(file->refused);
+	expect_content("link", "first");
+	assert_int_equal(fstat(target, &info), 0);
+	assert_int_equal(info.st_size, 0);
+	/* But no link on the way is followed, and a directory is not replaced. */
 	assert_int_equal(symlinkat("/tmp", out, "away"), 0);
-	file = add(&fixture, text_of("away/execpy-files-target"), 3, fd, NULL);
+	file = add(&fixture, text_of("away/execpy-files-target"), 5, first, NULL);
 	assert_non_null(file->refused);
-	assert_int_equal(access("/tmp/execpy-files-target", F_OK), -1);
-	/* No set-id or execute bit comes out. */
+	file = add(&fixture, text_of("a/b"), 5, first, NULL);
+	assert_non_null(file->refused);
+	assert_int_equal(fstat(target, &info), 0);
+	assert_int_equal(info.st_size, 0);
+	/* No set-id or execute bit comes out, no temporary name is left. */
 	assert_int_equal(fstatat(out, "a/b/c.txt", &info, 0), 0);
 	assert_int_equal(info.st_mode & 07111, 0);
 	assert_int_equal(open_descriptors(), before);
+	left = fdopendir(openat(out, "a", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	assert_non_null(left);
+	for (struct dirent *entry; (entry = readdir(left));)
+		assert_true(entry->d_name[0] == '.' ? entry->d_name[1] != 'e' : entry->d_name[0] == 'b');
+	closedir(left);
+	unlink(TARGET);
 	execpy_result_free(fixture.result);
 }
 
@@ -312,7 +335,7 @@ int main(void)
 		cmocka_unit_test(changes_are_told_by_content),
 		cmocka_unit_test(reading_stops_at_the_announced_size),
 		cmocka_unit_test(refusals_carry_no_content),
-		cmocka_unit_test(writes_out_beneath_and_never_over),
+		cmocka_unit_test(writes_out_beneath_and_through_no_link),
 		cmocka_unit_test(names_cannot_leave_the_directory),
 		cmocka_unit_test(more_than_can_be_returned_is_refused),
 	};
