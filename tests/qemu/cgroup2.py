@@ -306,8 +306,9 @@ class Host:
         try:
             output, errors = process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
+            # What it started may hold the pipes: these are not read to their end.
             process.kill()
-            process.communicate()
+            process.wait()
             raise Failure(f"no result after {HANG_S} s") from None
         try:
             result = json.loads(output)
