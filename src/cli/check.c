@@ -44,10 +44,12 @@ struct report {
 static void settle(struct report *report, int status)
 {
 	static const int weights[] = {0, EXIT_REFUSED, EXIT_USAGE, EXIT_OURS};
+	int heaviest = 0;
 
 	for (size_t i = 0; i < ARRAY_LENGTH(weights); i++)
 		if (weights[i] == report->status || weights[i] == status)
-			report->status = weights[i];
+			heaviest = weights[i];
+	report->status = heaviest;
 }
 
 static struct span text_span(const char *text)

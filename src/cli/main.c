@@ -125,10 +125,8 @@ static void fill_standard_streams(void)
 int main(int argc, char **argv)
 {
 	fill_standard_streams();
-	if (argc < 2) {
-		help(stderr);
-		return EXIT_USAGE;
-	}
+	if (argc < 2)
+		return usage_error("a command is missing; `execpy --help` lists them");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    strcmp(argv[1], "help") == 0) {
 		help(stdout);

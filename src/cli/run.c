@@ -102,8 +102,9 @@ static int exit_status(const struct execpy_result *result)
 	return EXIT_OURS;
 }
 
-static int report(struct execpy_result *result, bool json_wanted)
+static int report(struct execpy_result *result, bool json_wanted, bool files_wanted)
 {
+	struct execpy_artifact artifact;
 	const char *explanation = execpy_result_explanation(result);
 	int status = exit_status(result);
 
@@ -120,6 +121,10 @@ static int report(struct execpy_result *result, bool json_wanted)
 	}
 	if (explanation)
 		fputs(explanation, stderr);
+	for (size_t i = 0; files_wanted && execpy_result_artifact(result, i, &artifact); i++)
+		if (artifact.refused)
+			fprintf(stderr, "execpy: %s was not fetched: %s\n", artifact.path,
+				artifact.refused);
 	if (output_gone && status == 0)
 		return own_error("cannot write the output");
 	return status;
@@ -154,7 +159,7 @@ static int run(struct options *options, bool json)
 	if (execpy_run(engine, &options->request, &callbacks, &result, &err) < 0)
 		status = usage_error("%s", err.text);
 	else
-		status = report(result, json);
+		status = report(result, json, options->out != NULL);
 	cancellable = NULL;
 	execpy_result_free(result);
 	execpy_close(engine);

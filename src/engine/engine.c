@@ -114,6 +114,11 @@ void execpy_cancel(struct execpy_engine *engine)
 	(void)r; /* full means that it was asked already */
 }
 
+/* libevent would write to stderr; what matters comes back as an error. */
+static void say_nothing(int severity, const char *message)
+{
+}
+
 static int start(struct execpy_engine *engine, const struct execpy_options *options,
 		 struct error *err)
 {
@@ -123,6 +128,7 @@ static int start(struct execpy_engine *engine, const struct execpy_options *opti
 	engine->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (engine->cancel_fd < 0)
 		return fail(err, errno, "engine: eventfd");
+	event_set_log_callback(say_nothing);
 	if (config) {
 		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV | EVENT_BASE_FLAG_NOLOCK |
 						      EVENT_BASE_FLAG_PRECISE_TIMER);

@@ -150,10 +150,15 @@ void capture_free(struct capture *capture);
  * the cell as usual. */
 void imports_scan(struct span code, void (*add)(void *user, const char *module), void *user);
 
+/* The modules of a template with a name; false when there is none of this name. */
+bool imports_template(const char *name, void (*add)(void *user, const char *module), void *user);
+
 /* files.c */
 int files_hash(int fd, char ret_hex[65], struct error *err);
 void files_hash_bytes(struct span data, char ret_hex[65]);
 void files_add(struct run *run, const struct frame *frame, int fd);
+/* By path, so that results can be compared. */
+void files_sort(struct execpy_result *result);
 const char *files_media_type(const char *path);
 
 /* result.c */

@@ -133,6 +133,18 @@ EXECPY_API const char *execpy_result_reason(const struct execpy_result *result);
  * what to do about it; NULL when all is well. Owned by the result. */
 EXECPY_API const char *execpy_result_explanation(struct execpy_result *result);
 
+/* One entry of the workspace that the run created or changed. */
+struct execpy_artifact {
+	const char *path;    /* printable */
+	const char *refused; /* why it was not handed out, or NULL */
+	uint64_t size;
+	const char *sha256; /* "" when refused */
+};
+
+/* The nth, from 0; false when there are no more. Owned by the result. */
+EXECPY_API bool execpy_result_artifact(const struct execpy_result *result, size_t index,
+				       struct execpy_artifact *ret_artifact);
+
 /* One finding of the verifier. Lines and columns count from 1, columns in code
  * points; 0: about no place. The end is behind the last character. */
 struct execpy_finding {

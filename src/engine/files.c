@@ -4,7 +4,7 @@
  * The warden passes each regular file as an open descriptor; here it is read
  * within its announced size, hashed, compared with what was put in under that
  * name (by content: times can be set by the code), and written out where the
- * client wants it, beneath a directory descriptor, never over anything. */
+ * client wants it, beneath a directory descriptor. */
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,32 +121,66 @@ void files_hash_bytes(struct span data, char ret_hex[65])
 	to_hex(digest, ret_hex);
 }
 
-/* Opens a new file beneath a directory: no link is followed, nothing is
- * overwritten, directories on the way are made. */
-static int create_beneath(int directory, const char *path, struct error *err)
+/* A file on its way into the client's directory: written under a temporary name
+ * beside its own, then renamed over whatever is there, a link included: nothing
+ * is ever written through a link, and nobody sees half a file. */
+struct arrival {
+	int directory, fd;
+	char temporary[40];
+	char name[FILE_NAME_BYTES_MAX + 1];
+};
+
+static void arrival_end(struct arrival *arrival)
+{
+	if (arrival->fd >= 0)
+		unlinkat(arrival->directory, arrival->temporary, 0);
+	close_fd(&arrival->fd);
+	close_fd(&arrival->directory);
+}
+
+/* Opens the temporary file beneath `directory`; directories on the way are made
+ * or entered, never through a link. */
+static int arrival_begin(struct arrival *arrival, int directory, const char *path,
+			 struct error *err)
 {
 	char copy[FILE_NAME_BYTES_MAX + 1], *at = copy, *slash;
-	autofd here = fcntl(directory, F_DUPFD_CLOEXEC, 3);
-	int fd;
+	uint64_t random = 0;
 
-	if (here < 0)
+	arrival->fd = -1;
+	arrival->directory = fcntl(directory, F_DUPFD_CLOEXEC, 3);
+	if (arrival->directory < 0)
 		return fail(err, errno, "open the output directory");
 	snprintf(copy, sizeof copy, "%s", path);
 	while ((slash = strchr(at, '/'))) {
 		int next;
 
 		*slash = '\0';
-		if (mkdirat(here, at, 0777) < 0 && errno != EEXIST)
+		if (mkdirat(arrival->directory, at, 0777) < 0 && errno != EEXIST)
 			return fail(err, errno, "make directory %s", at);
-		next = openat(here, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		next = openat(arrival->directory, at,
+			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (next < 0)
 			return fail(err, errno, "enter directory %s", at);
-		close(here);
-		here = next;
+		close(arrival->directory);
+		arrival->directory = next;
 		at = slash + 1;
 	}
-	fd = openat(here, at, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-	return fd < 0 ? fail(err, errno, "create") : fd;
+	snprintf(arrival->name, sizeof arrival->name, "%s", at);
+	if (getrandom(&random, sizeof random, 0) != sizeof random)
+		return fail(err, errno, "getrandom");
+	snprintf(arrival->temporary, sizeof arrival->temporary, ".execpy-%016llx",
+		 (unsigned long long)random);
+	arrival->fd = openat(arrival->directory, arrival->temporary,
+			     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	return arrival->fd < 0 ? fail(err, errno, "create") : 0;
+}
+
+static int arrival_finish(struct arrival *arrival, struct error *err)
+{
+	if (renameat(arrival->directory, arrival->temporary, arrival->directory, arrival->name) < 0)
+		return fail(err, errno, "put in place");
+	close_fd(&arrival->fd);
+	return 0;
 }
 
 /* Printable: control characters and bytes that are not UTF-8 become \xNN. */
@@ -194,8 +229,8 @@ void files_add(struct run *run, const struct frame *frame, int fd)
 	const struct execpy_request *request = run->request;
 	struct reader fields = frame_fields(frame);
 	struct collected_file file = {.path = NULL};
+	struct arrival arrival = {-1, -1, "", ""};
 	autofree char *name = NULL;
-	autofd out = -1;
 	struct error err = {0};
 	struct field field;
 	int r = 0;
@@ -219,15 +254,16 @@ void files_add(struct run *run, const struct frame *frame, int fd)
 			free(file.path);
 			return;
 		}
-		if (r == 0 && request->out_directory >= 0) {
-			out = create_beneath(request->out_directory, name, &err);
-			r = out < 0 ? out : 0;
-		}
-		if (r == 0 && (out >= 0 || request->return_files)) {
+		if (r == 0 && request->out_directory >= 0)
+			r = arrival_begin(&arrival, request->out_directory, name, &err);
+		if (r == 0 && (arrival.fd >= 0 || request->return_files)) {
 			file.content.ceiling = RESPONSE_BYTES_MAX;
-			r = read_through(fd, file.size, file.sha256, out,
+			r = read_through(fd, file.size, file.sha256, arrival.fd,
 					 request->return_files ? &file.content : NULL, &err);
 		}
+		if (r == 0 && arrival.fd >= 0)
+			r = arrival_finish(&arrival, &err);
+		arrival_end(&arrival);
 		if (r < 0) {
 			bytes_free(&file.content);
 			file.refused = strdup(err.text);
@@ -235,4 +271,17 @@ void files_add(struct run *run, const struct frame *frame, int fd)
 	}
 	file.media_type = files_media_type(name);
 	keep(run->result, &file);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct collected_file *one = a, *other = b;
+
+	return strcmp(one->path, other->path);
+}
+
+void files_sort(struct execpy_result *result)
+{
+	if (result->file_count > 1)
+		qsort(result->files, result->file_count, sizeof *result->files, by_path);
 }

@@ -922,6 +922,18 @@ const char *execpy_result_json(struct execpy_result *result, size_t *ret_length)
 	return (const char *)result->json.data;
 }
 
+bool execpy_result_artifact(const struct execpy_result *result, size_t index,
+			    struct execpy_artifact *ret_artifact)
+{
+	const struct collected_file *file = &result->files[index];
+
+	if (index >= result->file_count)
+		return false;
+	*ret_artifact =
+		(struct execpy_artifact){file->path, file->refused, file->size, file->sha256};
+	return true;
+}
+
 size_t execpy_result_findings(struct execpy_result *result,
 			      const struct execpy_finding **ret_findings)
 {
@@ -971,6 +983,10 @@ const char *execpy_result_explanation(struct execpy_result *result)
 	if (result->status == EXECPY_BLOCKED && cause) {
 		result_refusal_text(result, cause, out);
 		hint = cause->hint[0] ? cause->hint : NULL;
+	} else if (result->status == EXECPY_INTERNAL_ERROR) {
+		bytes_append_format(out, "execpy: %s (execpy's own failure: try again)\n",
+				    result->reason);
+		hint = NULL;
 	} else {
 		bytes_append_format(out, "execpy: %s", result->reason);
 		if (line == 0)

@@ -420,6 +420,7 @@ void run_message(struct run *run, const struct frame *frame, int *fds, size_t co
 		break;
 	case MESSAGE_COLLECTED:
 		run->result->files_cut = text_field(frame, FIELD_TRUNCATED);
+		files_sort(run->result);
 		finish(run);
 		break;
 	case MESSAGE_FAILED:
@@ -478,15 +479,24 @@ static int ask_cell(struct run *run, struct error *err)
 	limits_encode(&run->result->limits, &frame, FIELD_LIMITS);
 	if (automatic && !run->retried)
 		imports_scan(code, add_module, &modules);
+	else if (!automatic && !imports_template(request->template, add_module, &modules))
+		return refuse(err, EINVAL,
+			      "template \"%.40s\": there is auto, bare, numpy, pandas and plot",
+			      request->template);
 	frame_end(&frame, at);
 	for (size_t i = 0; i < modules.count; i++)
 		bytes_append_format(&name, "%s%s", i ? "+" : "", modules.seen[i]);
 	bytes_append(&name, "", 1);
 	free(run->result->template);
-	run->result->template = strdup(modules.count ? (const char *)name.data : "bare");
+	run->result->template = strdup(!automatic      ? request->template
+				       : modules.count ? (const char *)name.data
+						       : "bare");
 	if (!run->result->template)
 		return fail(err, ENOMEM, "request");
-	return engine_say(run->engine, &frame, NULL, 0, err);
+	/* A warden that is gone is a failure of ours, not of the request. */
+	if (engine_say(run->engine, &frame, NULL, 0, err) < 0)
+		fail_run(run, err->text);
+	return 0;
 }
 
 /* A sortable id: 48 bits of milliseconds and 80 of randomness, in Crockford's
@@ -709,7 +719,7 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 		execpy_result_free(result);
 		return r;
 	}
-	if (engine->dead || r < 0)
+	if (engine->dead)
 		fail_run(run, engine->dead ? engine->why : "the warden cannot be reached");
 	while (run->state != RUN_DONE)
 		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)

@@ -67,6 +67,7 @@ static int confine(int *ret_listener, struct error *err)
 		{"/workspace", LANDLOCK_WRITE, false},
 		{"/tmp", LANDLOCK_WRITE, false},
 		{"/dev/shm", LANDLOCK_WRITE, false},
+		{"/var/cache/matplotlib", LANDLOCK_WRITE, false},
 		/* Its nodes; the directory itself is on a read-only mount. */
 		{"/dev", LANDLOCK_DEVICE, false},
 		/* A process may name itself and rename its threads; /proc holds
@@ -194,7 +195,7 @@ void cell_become(const int *fds, struct bytes *ret_request)
 	/* While opening for writing costs no notice yet. */
 	if (run_open_main(&err) < 0 || confine(&said[LISTENER], &err) < 0)
 		goto failed;
-	interpreter_prepare_tmp();
+	interpreter_prepare_caches();
 	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 ||
 	    stopframes_install(&err) < 0 || run_rehearsal(&err) < 0)
 		goto failed;

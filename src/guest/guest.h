@@ -28,9 +28,9 @@ int interpreter_start(struct error *err);
 /* Imports one module by name. -ENOENT when it is not installed; the Python
  * error is cleared and said in err. Stage: template. */
 int interpreter_import(const char *module, struct error *err);
-/* Makes what libraries look for at first use: matplotlib's directory in /tmp.
- * Stage: template, and again in each cell, whose /tmp is fresh. */
-void interpreter_prepare_tmp(void);
+/* Fills the caches that libraries look for at first use: matplotlib's. Stage:
+ * template, and again in each cell, whose directories are fresh. */
+void interpreter_prepare_caches(void);
 /* Fills err from the Python exception that is set, and clears it. */
 int interpreter_error(struct error *err, const char *what);
 
@@ -112,7 +112,7 @@ void figures_show(bool close);
 PyObject *figures_png(PyObject *figure);
 /* The backend module that MPLBACKEND names, for PyImport_AppendInittab. */
 PyObject *figures_backend_init(void);
-#define FIGURES_BACKEND "_execpy_figures"
+#define FIGURES_BACKEND "_execpy_agg"
 
 /* failure.c */
 

@@ -8,11 +8,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define FONT_CACHE           "/var/cache/execpy"
-#define MATPLOTLIB_DIRECTORY "/tmp/.matplotlib"
+#define MATPLOTLIB_DIRECTORY "/var/cache/matplotlib"
 
 int interpreter_error(struct error *err, const char *what)
 {
@@ -35,25 +34,18 @@ int interpreter_error(struct error *err, const char *what)
 	return -EPROTO;
 }
 
-/* All paths are explicit: nothing is searched for, so another Python on the
- * host's PATH cannot matter, and getpath has nothing to do. */
+/* Home and executable are explicit: CPython derives all its paths from them, and
+ * nothing is searched for, so another Python on the host's PATH cannot matter. */
 static PyStatus configure(PyConfig *config)
 {
-	static const wchar_t *const search_paths[] = {L"" PYTHON_STDLIB_ZIP, L"" PYTHON_STDLIB,
-						      L"" PYTHON_STDLIB "/lib-dynload"};
 	const struct {
 		wchar_t **field;
 		const wchar_t *value;
 	} strings[] = {
 		{&config->home, L"" PYTHON_PREFIX},
-		{&config->prefix, L"" PYTHON_PREFIX},
-		{&config->exec_prefix, L"" PYTHON_PREFIX},
-		{&config->base_prefix, L"" PYTHON_PREFIX},
-		{&config->base_exec_prefix, L"" PYTHON_PREFIX},
 		{&config->program_name, L"" PYTHON_EXECUTABLE},
 		{&config->executable, L"" PYTHON_EXECUTABLE},
 		{&config->base_executable, L"" PYTHON_EXECUTABLE},
-		{&config->stdlib_dir, L"" PYTHON_STDLIB},
 		{&config->stdio_encoding, L"utf-8"},
 		{&config->stdio_errors, L"strict"},
 	};
@@ -67,19 +59,8 @@ static PyStatus configure(PyConfig *config)
 	config->install_signal_handlers = 1;
 	config->parse_argv = 0;
 	config->use_environment = 0;
-	/* A script's own directory is on its path; see run.c. */
-	config->safe_path = 0;
-	config->module_search_paths_set = 1;
-	for (size_t i = 0; i < ARRAY_LENGTH(search_paths); i++) {
-		status = PyWideStringList_Append(&config->module_search_paths, search_paths[i]);
-		if (PyStatus_Exception(status))
-			return status;
-	}
-	for (size_t i = 0; i < ARRAY_LENGTH(strings); i++) {
+	for (size_t i = 0; i < ARRAY_LENGTH(strings) && !PyStatus_Exception(status); i++)
 		status = PyConfig_SetString(config, strings[i].field, strings[i].value);
-		if (PyStatus_Exception(status))
-			return status;
-	}
 	return status;
 }
 
@@ -90,7 +71,7 @@ int interpreter_start(struct error *err)
 	PyStatus status;
 
 	PyPreConfig_InitIsolatedConfig(&preconfig);
-	preconfig.utf8_mode = 1;
+	/* The locale of the environment, C.UTF-8, as a terminal outside has it. */
 	preconfig.configure_locale = 1;
 	status = Py_PreInitialize(&preconfig);
 	if (!PyStatus_Exception(status)) {
@@ -123,19 +104,14 @@ int interpreter_import(const char *module, struct error *err)
 	return interpreter_error(err, what);
 }
 
-void interpreter_prepare_tmp(void)
+void interpreter_prepare_caches(void)
 {
-	DIR *cache;
+	DIR *cache = opendir(FONT_CACHE);
 	struct dirent *entry;
 
 	/* matplotlib insists on a writable directory; its font list is made at
 	 * build time and only linked to. Without the list it makes its own. */
-	if (mkdir(MATPLOTLIB_DIRECTORY, 0700) < 0)
-		return;
-	cache = opendir(FONT_CACHE);
-	if (!cache)
-		return;
-	while ((entry = readdir(cache))) {
+	while (cache && (entry = readdir(cache))) {
 		char from[PATH_MAX], to[PATH_MAX];
 
 		if (strncmp(entry->d_name, "fontlist", 8) != 0)
@@ -145,5 +121,6 @@ void interpreter_prepare_tmp(void)
 		if (symlink(from, to) < 0)
 			break;
 	}
-	closedir(cache);
+	if (cache)
+		closedir(cache);
 }

@@ -60,7 +60,7 @@ int main(void)
 		say_failed(&err);
 		return 1;
 	}
-	interpreter_prepare_tmp();
+	interpreter_prepare_caches();
 	if (verifier_init(&err) < 0) {
 		say_failed(&err);
 		return 1;

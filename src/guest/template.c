@@ -130,6 +130,7 @@ struct entry {
 	const int *fds;
 	size_t count;
 	bool own_network, join_by_clone;
+	size_t pids_join; /* the one that the cell enters itself, from 1; 0: none */
 	const char *failed_step;
 	int failed_errno;
 	pid_t pid; /* of the cell, as the template sees it */
@@ -180,7 +181,8 @@ static __attribute__((noinline)) int enter_and_fork(struct entry *entry)
 		cgroup++;
 	if (!entry->join_by_clone)
 		for (size_t i = cgroup; i < entry->count; i++)
-			if (!step(entry, "enter the cgroup", write(fds[i], "0", 1)))
+			if (i != cgroup + entry->pids_join - 1 &&
+			    !step(entry, "enter the cgroup", write(fds[i], "0", 1)))
 				return -1;
 	if (!step(entry, "enter the user namespace", setns(fds[FORK_FD_USER], CLONE_NEWUSER)) ||
 	    !step(entry, "enter the pid namespace", setns(fds[FORK_FD_PID], CLONE_NEWPID)) ||
@@ -192,8 +194,13 @@ static __attribute__((noinline)) int enter_and_fork(struct entry *entry)
 	    !step(entry, "make a cgroup namespace", unshare(CLONE_NEWCGROUP)))
 		return -1;
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		/* "0" to a v1 `tasks` file moves the calling thread alone, which
+		 * needs none of the locks that make other moves slow. */
+		if (entry->pids_join && write(fds[cgroup + entry->pids_join - 1], "0", 1) != 1)
+			_exit(1);
 		return 0;
+	}
 	entry->pid = pid;
 	return step(entry, "fork", pid) ? 1 : -1;
 }
@@ -208,7 +215,7 @@ static pid_t fork_cell(const struct frame *frame, const int *fds, size_t count, 
 		.exit_signal = SIGCHLD,
 	};
 	struct field field;
-	uint64_t cgroup_is_v2 = 0, own_network = 0;
+	uint64_t cgroup_is_v2 = 0, own_network = 0, pids_join = 0;
 	int status = 0;
 	long helper;
 
@@ -217,8 +224,11 @@ static pid_t fork_cell(const struct frame *frame, const int *fds, size_t count, 
 			field_number(&field, &cgroup_is_v2);
 		if (field.name == FIELD_MORE)
 			field_number(&field, &own_network);
+		if (field.name == FIELD_PROCESSES_PEAK)
+			field_number(&field, &pids_join);
 	}
 	entry.own_network = own_network != 0;
+	entry.pids_join = (size_t)pids_join;
 	if (count < FORK_FD_CGROUP + own_network)
 		return refuse(err, EBADMSG, "template: FORK_CELL with %zu descriptors", count);
 	if (cgroup_is_v2 && count > FORK_FD_CGROUP + own_network) {

@@ -471,6 +471,8 @@ int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgrou
 			r = fail(err, errno, "cgroup: open %s", cell.name);
 		else
 			cell.join[cell.join_count++] = join;
+		if (root->mode == CGROUP_V1 && i == CGROUP_PIDS)
+			cell.pids_join = cell.join_count;
 	}
 	if (r < 0) {
 		cgroup_cell_remove(root, &cell);

@@ -41,6 +41,9 @@ struct cgroup_cell {
 	/* What a process that joins needs: v1 the `tasks` files, v2 the directory. */
 	int join[CGROUP_CONTROLLERS];
 	size_t join_count;
+	/* v1: the one of `join` that counts processes, from 1; 0: none. The cell
+	 * enters it itself, so that its helper is not counted. */
+	size_t pids_join;
 };
 
 struct cgroup_usage {

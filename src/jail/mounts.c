@@ -97,6 +97,7 @@ static const struct mount_entry entries[] = {
 	{DIRECTORY, "var/cache/fontconfig", NULL},
 	{BIND_OPTIONAL, "var/cache/fontconfig", "/var/cache/fontconfig"},
 	{DIRECTORY, "var/cache/execpy", NULL},
+	{DIRECTORY, "var/cache/matplotlib", NULL},
 	{LINK, "var/tmp", "../tmp"},
 	{DIRECTORY, "run", NULL},
 	/* glibc's and CPython's huge-page settings look here. */
@@ -272,8 +273,9 @@ int mounts_build_root(int font_list, const char *font_list_name, struct error *e
 	static const char *const root_options[][2] = {
 		{"size", "8M"}, {"nr_inodes", "256"}, {"mode", "0755"}, {NULL, NULL}};
 	static const char *const proc_options[][2] = {{NULL, NULL}};
-	/* The template's own /tmp, for what imports want to write; cells get
-	 * theirs mounted over it. */
+	/* The template's own, for what imports want to write; cells get theirs
+	 * mounted over them. */
+	static const char *const scratch[] = {"tmp", "var/cache/matplotlib"};
 	static const char *const tmp_options[][2] = {
 		{"size", "4M"}, {"nr_inodes", "256"}, {"mode", "0700"}, {NULL, NULL}};
 	struct mount_attr read_only = {.attr_set = READ_ONLY};
@@ -281,7 +283,6 @@ int mounts_build_root(int font_list, const char *font_list_name, struct error *e
 	int r = 0;
 	autofd root = -1;
 	autofd proc = -1;
-	autofd tmp = -1;
 
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return fail(err, errno, "mounts: make the tree private");
@@ -324,12 +325,16 @@ int mounts_build_root(int font_list, const char *font_list_name, struct error *e
 	r = attach(proc, root, "proc", err);
 	if (r < 0)
 		return r;
-	tmp = new_file_system("tmpfs", tmp_options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
-	if (tmp < 0)
-		return tmp;
-	r = attach(tmp, root, "tmp", err);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < ARRAY_LENGTH(scratch); i++) {
+		autofd tmp = new_file_system("tmpfs", tmp_options,
+					     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+
+		if (tmp < 0)
+			return tmp;
+		r = attach(tmp, root, scratch[i], err);
+		if (r < 0)
+			return r;
+	}
 	if (mount_setattr(root, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0)
 		return fail(err, errno, "mounts: make the root read-only");
 	if (fchdir(root) < 0)
@@ -354,9 +359,10 @@ uint64_t mounts_inode_limit(uint64_t disk_bytes)
 
 int mounts_build_cell(uint64_t disk_bytes, int *ret_workspace, struct error *err)
 {
-	static const char *const directories[] = {"workspace", "shm", "tmp"};
+	static const char *const directories[] = {"workspace", "shm", "matplotlib", "tmp"};
 	/* The tmpfs itself hangs at /tmp until its own "tmp" covers it. */
-	static const char *const targets[] = {"/workspace", "/dev/shm", "/tmp"};
+	static const char *const targets[] = {"/workspace", "/dev/shm", "/var/cache/matplotlib",
+					      "/tmp"};
 	static const char *const proc_options[][2] = {
 		{"subset", "pid"}, {"hidepid", "ptraceable"}, {NULL, NULL}};
 	char size[32], inodes[32];

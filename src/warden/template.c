@@ -38,8 +38,8 @@ static const char *const environment[] = {
 	"LOGNAME=sandbox",
 	"SHELL=/bin/sh",
 	"PYTHONDONTWRITEBYTECODE=1",
-	"MPLBACKEND=module://_execpy_figures",
-	"MPLCONFIGDIR=/tmp/.matplotlib",
+	"MPLBACKEND=module://_execpy_agg",
+	"MPLCONFIGDIR=/var/cache/matplotlib",
 	/* Thread pools would start threads in the template, and cells are many. */
 	"OMP_NUM_THREADS=1",
 	"OPENBLAS_NUM_THREADS=1",
@@ -471,6 +471,7 @@ int template_fork(struct template *template, struct cell *cell, const int *fds, 
 
 	frame_put_number(&frame, FIELD_CGROUP, template->warden->cgroups.mode == CGROUP_V2);
 	frame_put_number(&frame, FIELD_MORE, cell->own_network);
+	frame_put_number(&frame, FIELD_PROCESSES_PEAK, cell->cgroup.pids_join);
 	frame_end(&frame, at);
 	r = frame_send(template->socket, &frame, fds, count);
 	return r < 0 ? fail(err, -r, "warden: tell the template") : 0;

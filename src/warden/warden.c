@@ -239,10 +239,16 @@ static void say_ready(struct warden *warden)
 	warden_say(warden, &frame, NULL, 0);
 }
 
+/* libevent would write to stderr; what matters comes back as an error. */
+static void say_nothing(int severity, const char *message)
+{
+}
+
 int warden_run(struct warden *warden, struct error *err)
 {
 	struct event_config *config = event_config_new();
 
+	event_set_log_callback(say_nothing);
 	if (config) {
 		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV |
 						      EVENT_BASE_FLAG_PRECISE_TIMER |

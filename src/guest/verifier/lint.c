@@ -256,7 +256,7 @@ void lint_undefined(struct walk *walk, PyObject *name, const struct node *node)
 	if (PySet_Add(walk->undefined, name) < 0)
 		PyErr_Clear();
 	line = import_line(text);
-	near = line ? NULL : near_name(walk, text);
+	near = line || walk->suggestions++ >= SUGGESTIONS_MAX ? NULL : near_name(walk, text);
 	if (line && strncmp(line, "use ", 4) != 0 && strncmp(line, "run ", 4) != 0)
 		snprintf(hint, sizeof hint, "add `%s`", line);
 	else if (line)
@@ -295,7 +295,7 @@ void lint_missing_module(struct walk *walk, const char *name, const struct node 
 	snprintf(file, sizeof file, "%.100s.py", name);
 	if (created_here(walk, (struct span){(const uint8_t *)file, strlen(file)}))
 		return;
-	instead = module_instead(name, buffer);
+	instead = walk->suggestions++ < SUGGESTIONS_MAX ? module_instead(name, buffer) : NULL;
 	report(walk, RULE_NOT_INSTALLED, node, name, instead);
 }
 

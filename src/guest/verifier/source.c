@@ -10,6 +10,9 @@
 #include <ctype.h>
 #include <string.h>
 
+#define COMPILE_WHOLE_BYTES_MAX ((size_t)64 << 10)
+#define COMPILE_PART_STATEMENTS 500
+
 static void add(struct walk *walk, enum rule rule, const uint32_t range[4], const char *message,
 		const char *hint)
 {
@@ -462,6 +465,45 @@ static bool take_error(struct walk *walk)
 	return true;
 }
 
+/* The compiler refuses more than the parser: return outside a function,
+ * nonlocal without a binding, ... Its time grows faster than the module that it
+ * compiles, so a large one is compiled in parts of some statements. */
+static bool compile_whole(const char *text, PyObject *name, int flag_bits)
+{
+	PyCompilerFlags flags = {.cf_flags = flag_bits, .cf_feature_version = PY_MINOR_VERSION};
+	PyObject *compiled = Py_CompileStringObject(text, name, Py_file_input, &flags, 0);
+
+	Py_XDECREF(compiled);
+	return compiled != NULL;
+}
+
+static bool compile_parts(PyObject *ast, PyObject *name, int flag_bits)
+{
+	PyObject *compile = PyDict_GetItemString(PyEval_GetBuiltins(), "compile");
+	PyObject *body = PyObject_GetAttrString(ast, "body");
+	bool fine = compile && body && PyList_CheckExact(body);
+
+	for (Py_ssize_t i = 0; fine && i < PyList_GET_SIZE(body); i += COMPILE_PART_STATEMENTS) {
+		PyObject *part = PyList_GetSlice(body, i, i + COMPILE_PART_STATEMENTS);
+		PyObject *ignores = PyList_New(0);
+		PyObject *module = part && ignores
+					   ? PyObject_CallFunction((PyObject *)Py_TYPE(ast), "OO",
+								   part, ignores)
+					   : NULL;
+		PyObject *compiled = module ? PyObject_CallFunction(compile, "OOsiO", module, name,
+								    "exec", flag_bits, Py_True)
+					    : NULL;
+
+		fine = compiled != NULL;
+		Py_XDECREF(compiled);
+		Py_XDECREF(module);
+		Py_XDECREF(ignores);
+		Py_XDECREF(part);
+	}
+	Py_XDECREF(body);
+	return fine;
+}
+
 PyObject *source_parse(struct walk *walk)
 {
 	int await = walk->context->top_level_await ? PyCF_ALLOW_TOP_LEVEL_AWAIT : 0;
@@ -470,7 +512,8 @@ PyObject *source_parse(struct walk *walk)
 				 .cf_feature_version = PY_MINOR_VERSION};
 	struct span source = walk->source;
 	autofree char *text = NULL;
-	PyObject *name, *ast = NULL, *compiled;
+	PyObject *name, *ast = NULL;
+	bool compiled;
 
 	text = span_to_string(source);
 	name = PyUnicode_FromString("main.py");
@@ -485,16 +528,16 @@ PyObject *source_parse(struct walk *walk)
 		Py_DECREF(name);
 		return NULL;
 	}
-	/* The compiler refuses more than the parser: return outside a function,
-	 * nonlocal without a binding, ... */
-	flags.cf_flags = PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | await;
-	compiled = Py_CompileStringObject(text, name, Py_file_input, &flags, 0);
+	if (source.length > COMPILE_WHOLE_BYTES_MAX)
+		compiled = compile_parts(ast, name, await);
+	else
+		compiled = compile_whole(text, name,
+					 PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | await);
 	Py_DECREF(name);
 	if (!compiled) {
 		take_error(walk);
 		Py_DECREF(ast);
 		return NULL;
 	}
-	Py_DECREF(compiled);
 	return ast;
 }

@@ -402,11 +402,13 @@ static struct reference *reference_make(struct walk *walk, struct reference *par
 					PyObject *name, const char *text)
 {
 	uintptr_t bits = (uintptr_t)parent * 31 + (uintptr_t)name;
-	struct reference **slot =
-		&walk->references[(bits >> 4 ^ bits >> 14) % ARRAY_LENGTH(walk->references)];
-	struct reference *reference;
+	struct reference **slot, *reference;
 	size_t before, length;
 	char *path;
+
+	for (const char *at = text; !parent && *at; at++)
+		bits = bits * 33 + ((uintptr_t)(uint8_t)*at << 4);
+	slot = &walk->references[(bits >> 4 ^ bits >> 14) % ARRAY_LENGTH(walk->references)];
 
 	for (reference = *slot; reference; reference = reference->next)
 		if (reference->parent == parent && reference->name == name &&

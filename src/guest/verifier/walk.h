@@ -36,6 +36,7 @@
 #define STRING_CODE_DEPTH  3              /* code in strings in code in strings */
 #define STRING_CODE_BUDGET ((size_t)1 << 20)
 #define STRING_PARSES_MAX  200
+#define SUGGESTIONS_MAX    16             /* names for which a near one is sought */
 #define REFERENCE_DEPTH_MAX 16            /* dots in a name that is remembered */
 #define CALL_ARGUMENTS_MAX 64
 
@@ -228,7 +229,7 @@ struct walk {
 
 	struct scope *module, *scope;
 	PyObject *keep; /* a list that owns what folding made */
-	struct reference *references[1024];
+	struct reference *references[4096];
 	struct value *attributes_seen; /* DICT-like list of name → value */
 	struct binding *attribute_slots;
 	size_t attribute_slot_count, attribute_used;
@@ -247,7 +248,7 @@ struct walk {
 	const char *quoted_name;
 	unsigned parses;
 	size_t fold_bytes, string_bytes;
-	unsigned fold_steps;
+	unsigned fold_steps, suggestions;
 	bool future_annotations;
 
 	struct hard_import *hard;
