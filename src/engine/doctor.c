@@ -125,6 +125,7 @@ struct examination {
 	json_t *answers;              /* of the last run, by attempt */
 	json_t *result;               /* its result object */
 	char failure[ERROR_TEXT_MAX]; /* why no cell starts; empty: one does */
+	char ending[200];             /* of the last run, in words */
 };
 
 /* Adds a row; the proof is formatted, the remedy is for what is missing. */
@@ -243,6 +244,9 @@ static enum execpy_status run(struct examination *exam, const char *code, size_t
 				 text ? text : "the run failed without a reason");
 		}
 	}
+	snprintf(exam->ending, sizeof exam->ending, "the run ended before: %s %.150s",
+		 execpy_status_name(status),
+		 result && execpy_result_reason(result) ? execpy_result_reason(result) : "");
 	execpy_result_free(result);
 	read_answers(exam);
 	return status;
@@ -293,8 +297,7 @@ static void judge(struct examination *exam, const struct attempt *attempt)
 	if (!got || !how) {
 		add(doctor, attempt->judgement == TELL ? DOCTOR_INFORMATION : DOCTOR_MISSING,
 		    attempt->layer, attempt->asked, "not tried", "", "%s",
-		    exam->failure[0] ? "no cell could be started: see start"
-				     : "the probe ended before");
+		    exam->failure[0] ? "no cell could be started: see start" : exam->ending);
 		return;
 	}
 	switch (attempt->judgement) {

@@ -151,9 +151,13 @@ def mount_flags():
              if flag not in f]
     wrong += [f"{path} with devices" for path, f in flags.items()
               if "nodev" not in f and not path.startswith("/dev/")]
+    # Writable is one file system, the cell's own.
+    device = {m[4]: m[2] for m in mounts}
     wrong += [f"{path} writable" for path, f in flags.items()
-              if "ro" not in f and path not in ("/workspace", "/tmp", "/dev/shm", "/proc")]
-    return "; ".join(wrong) or "all", f"{len(flags)} mount points in /proc/self/mountinfo"
+              if "ro" not in f and path != "/proc" and device[path] != device["/workspace"]]
+    own = [path for path in flags if device[path] == device["/workspace"]]
+    return "; ".join(wrong) or "all", \
+        f"{len(flags)} mount points in /proc/self/mountinfo; writable: {' '.join(own)}"
 
 
 @attempt
