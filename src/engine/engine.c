@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -128,6 +129,11 @@ static int start(struct execpy_engine *engine, const struct execpy_options *opti
 	engine->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (engine->cancel_fd < 0)
 		return fail(err, errno, "engine: eventfd");
+	r = descriptors_left(DESCRIPTORS_OF_EVENT_BASE, err);
+	if (r < 0) {
+		event_config_free(config);
+		return r;
+	}
 	event_set_log_callback(say_nothing);
 	if (config) {
 		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV | EVENT_BASE_FLAG_NOLOCK |

@@ -117,6 +117,8 @@ static int enter(struct walk *walk, int parent, const char *name, size_t length)
 	}
 	fd = open_beneath(parent, name, O_DIRECTORY);
 	if (fd < 0) {
+		if (walk->depth == 0)
+			return 0; /* the workspace itself: the caller says so */
 		say_file(walk, 0, -1,
 			 errno == EACCES ? "is a directory that is not readable"
 					 : "is a directory that cannot be opened");
@@ -171,8 +173,9 @@ void collect_workspace(struct cell *cell)
 	autobytes frame = {0};
 	size_t at;
 
-	if (cell->workspace >= 0)
-		enter(&walk, cell->workspace, ".", 0);
+	/* The root itself: without it there is nothing to name. */
+	if (cell->workspace < 0 || !enter(&walk, cell->workspace, ".", 0))
+		walk.cut = "the workspace cannot be opened";
 	while (walk.depth > 0) {
 		struct level *level = &walk.levels[walk.depth - 1];
 		struct dirent *entry = readdir(level->directory);

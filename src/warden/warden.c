@@ -8,6 +8,7 @@
 #include "warden/warden.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -248,6 +249,10 @@ int warden_run(struct warden *warden, struct error *err)
 {
 	struct event_config *config = event_config_new();
 
+	if (descriptors_left(DESCRIPTORS_OF_EVENT_BASE, err) < 0) {
+		event_config_free(config);
+		return -err->number;
+	}
 	event_set_log_callback(say_nothing);
 	if (config) {
 		event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV |

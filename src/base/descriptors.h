@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* descriptors: whether there are any left. */
+#ifndef EXECPY_BASE_DESCRIPTORS_H
+#define EXECPY_BASE_DESCRIPTORS_H
+
+#include "base/error.h"
+
+/* 0 when `count` more can be opened now, else -EMFILE or -ENFILE. For libraries
+ * that end the process when they get none: libevent does. `count` <= 16. */
+int descriptors_left(unsigned count, struct error *err);
+
+/* What an event base of libevent opens: epoll, a timer, a pair for signals. */
+#define DESCRIPTORS_OF_EVENT_BASE 6
+
+#endif
