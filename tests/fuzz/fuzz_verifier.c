@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_verifier: any bytes as source. The verdict must always come, hold to
+ * its bounds, and survive its codec. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "guest/verifier/verify.h"
+#include "policy/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct error err = {0};
+
+	(void)argc;
+	(void)argv;
+	Py_InitializeEx(0);
+	if (PyRun_SimpleString("import warnings; warnings.simplefilter('ignore')") < 0 ||
+	    verifier_init(&err) < 0)
+		abort();
+	return 0;
+}
+
+static void check_finding(const struct finding *finding, size_t size)
+{
+	struct span message = {(const uint8_t *)finding->message, strlen(finding->message)};
+	struct span hint = {(const uint8_t *)finding->hint, strlen(finding->hint)};
+
+	if (!message.length || !hint.length || !utf8_valid(message) || !utf8_valid(hint))
+		abort();
+	if (finding->severity == SEVERITY_OFF || finding->rule >= RULE_COUNT)
+		abort();
+	if (finding->line > size + 2 || (finding->line && !finding->column) ||
+	    finding->end_line < finding->line)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const files[] = {"data.csv", "helper.py"};
+	struct policy policy = policy_profile(size & 1 ? PROFILE_STRICT : PROFILE_STANDARD);
+	struct verify_context context = {.files = files, .file_count = 2, .time_ms = 5000,
+					 .fragment = (size & 6) == 6};
+	autoverdict verdict = {0}, copy = {0};
+	autobytes once = {0}, twice = {0};
+	struct error err = {0};
+
+	if (verify((struct span){data, size}, &policy, &context, &verdict, &err) < 0)
+		abort();
+	if (PyErr_Occurred() || verdict.finding_count > FINDINGS_MAX)
+		abort();
+	for (size_t i = 0; i < verdict.finding_count; i++)
+		check_finding(&verdict.findings[i], size);
+	verdict_encode(&verdict, &once);
+	if (verdict_decode(bytes_span(&once), &copy, &err) < 0)
+		abort();
+	verdict_encode(&copy, &twice);
+	if (once.length != twice.length || memcmp(once.data, twice.data, once.length) != 0)
+		abort();
+	return 0;
+}
