@@ -23,6 +23,7 @@
 
 /* A result. */
 #define RESPONSE_BYTES_MAX     (32 * MIB) /* values, displays, error of one run */
+#define BUNDLE_TYPES_MAX     64 /* MIME types of one value or display */
 #define DISPLAY_COUNT_MAX      256
 #define TRACEBACK_FRAMES_MAX   64
 #define REPR_CHARACTERS_MAX    (64 * KIB) /* text/plain of a value; longer is shortened */
@@ -41,6 +42,7 @@
 
 /* A run's life, in milliseconds. */
 #define TEMPLATE_START_MS  60000 /* imports included */
+#define WARDEN_TAKES_MS      10000 /* a message, while it is busy */
 #define CELL_START_MS      10000
 #define DRAIN_MS           100 /* children of a main process that ended */
 #define FRAMES_WAIT_MS     50  /* for the frames at a time limit */

@@ -16,6 +16,14 @@ static void append_errno(struct error *err, int number)
 		 words ? words : "unknown error");
 }
 
+/* What is quoted may come from anybody: a message stays one line. */
+static void keep_one_line(struct error *err)
+{
+	for (char *at = err->text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+}
+
 int fail(struct error *err, int number, const char *format, ...)
 {
 	if (err) {
@@ -24,6 +32,7 @@ int fail(struct error *err, int number, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(err->text, sizeof err->text, format, args);
 		va_end(args);
+		keep_one_line(err);
 		err->number = number ? number : EIO;
 		if (number)
 			append_errno(err, number);
@@ -39,6 +48,7 @@ int refuse(struct error *err, int number, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(err->text, sizeof err->text, format, args);
 		va_end(args);
+		keep_one_line(err);
 		err->number = number;
 	}
 	return -number;
@@ -57,6 +67,7 @@ int fail_wrap(struct error *err, const char *format, ...)
 	snprintf(whole, sizeof whole, "%s: %s", context, err->text);
 	memcpy(err->text, whole, sizeof err->text - 1);
 	err->text[sizeof err->text - 1] = '\0';
+	keep_one_line(err);
 	return err->number ? -err->number : -EIO;
 }
 

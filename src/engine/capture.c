@@ -60,7 +60,12 @@ size_t capture_add(struct capture streams[2], int which, const void *data, size_
 	/* Once something was left out of a stream, its head is closed. */
 	if (capture->tail.length > 0 || capture->dropped > 0)
 		within = 0;
-	bytes_append(&capture->head, data, within);
+	/* The limit is the bound here, also where it is above BYTES_CEILING. */
+	capture->head.ceiling = (size_t)head_limit + 1;
+	if (bytes_append(&capture->head, data, within) < 0) {
+		capture->head.failed = 0;
+		within = 0;
+	}
 	if (within < length) {
 		if (truncate)
 			add_to_tail(capture, (const uint8_t *)data + within, length - within,
@@ -75,6 +80,7 @@ void capture_text(const struct capture *capture, struct bytes *out)
 {
 	size_t at = capture->tail_at;
 
+	out->ceiling = capture->head.length + capture->tail.length + 256;
 	bytes_append(out, capture->head.data, capture->head.length);
 	if (capture->tail.length == 0)
 		return;

@@ -6,6 +6,7 @@
 #include "base/descriptors.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +31,12 @@ const char *execpy_version(void)
 int engine_say(struct execpy_engine *engine, const struct bytes *frame, const int *fds,
 	       size_t count, struct error *err)
 {
+	struct pollfd polled = {.fd = engine->socket, .events = POLLOUT};
 	int r = frame_send(engine->socket, frame, fds, count);
 
+	/* Many messages at once, such as files: it takes them in its time. */
+	while (r == -EAGAIN && poll(&polled, 1, WARDEN_TAKES_MS) > 0)
+		r = frame_send(engine->socket, frame, fds, count);
 	return r < 0 ? fail(err, -r, "engine: tell the warden") : 0;
 }
 

@@ -138,6 +138,11 @@ static void arrival_end(struct arrival *arrival)
 	close_fd(&arrival->directory);
 }
 
+static bool plain_name(const char *name)
+{
+	return name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
 /* Opens the temporary file beneath `directory`; directories on the way are made
  * or entered, never through a link. */
 static int arrival_begin(struct arrival *arrival, int directory, const char *path,
@@ -155,6 +160,8 @@ static int arrival_begin(struct arrival *arrival, int directory, const char *pat
 		int next;
 
 		*slash = '\0';
+		if (!plain_name(at))
+			return refuse(err, EINVAL, "its name would leave the output directory");
 		if (mkdirat(arrival->directory, at, 0777) < 0 && errno != EEXIST)
 			return fail(err, errno, "make directory %s", at);
 		next = openat(arrival->directory, at,
@@ -165,6 +172,8 @@ static int arrival_begin(struct arrival *arrival, int directory, const char *pat
 		arrival->directory = next;
 		at = slash + 1;
 	}
+	if (!plain_name(at))
+		return refuse(err, EINVAL, "its name would leave the output directory");
 	snprintf(arrival->name, sizeof arrival->name, "%s", at);
 	if (getrandom(&random, sizeof random, 0) != sizeof random)
 		return fail(err, errno, "getrandom");

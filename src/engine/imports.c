@@ -120,12 +120,14 @@ static bool word(const char **at, const char *end, const char *text)
 static void add_heavy(const char *name, void (*add)(void *, const char *), void *user)
 {
 	size_t first = strcspn(name, ".");
+	/* unittest.__main__ is a program: it would run in the template. */
+	bool whole = name[first] == '.' && !strstr(name, "__");
 
 	for (size_t i = 0; i < ARRAY_LENGTH(heavy); i++) {
 		if (strlen(heavy[i].module) != first || strncmp(heavy[i].module, name, first) != 0)
 			continue;
 		add(user, heavy[i].loads);
-		if (name[first] == '.' && strcmp(name, heavy[i].loads) != 0)
+		if (whole && strcmp(name, heavy[i].loads) != 0)
 			add(user, name);
 	}
 }

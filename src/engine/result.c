@@ -201,6 +201,7 @@ static enum execpy_status decide_verdict(struct run *run)
 static enum execpy_status decide(struct run *run)
 {
 	struct execpy_result *result = run->result;
+	struct span said = bytes_span(&result->output[1].head); /* not terminated */
 	enum execpy_status status;
 
 	if (result->has_verdict ? result->verdict.blocked || result->check_only
@@ -208,10 +209,9 @@ static enum execpy_status decide(struct run *run)
 		status = decide_verdict(run);
 		if (status == EXECPY_INTERNAL_ERROR && !result->internal[0])
 			snprintf(result->internal, sizeof result->internal,
-				 "the verifier gave no verdict: %.200s",
-				 result->output[1].head.length
-					 ? (const char *)result->output[1].head.data
-					 : "no reason given");
+				 "the verifier gave no verdict: %.*s",
+				 (int)(said.length < 200 ? said.length : 200),
+				 said.length ? (const char *)said.data : "");
 		return status;
 	}
 	switch (run->ending) {
@@ -316,11 +316,6 @@ void result_finish(struct run *run)
 	explain(result);
 }
 
-static struct span text_span(const char *text)
-{
-	return (struct span){(const uint8_t *)text, strlen(text)};
-}
-
 static bool is_text_type(struct span mime)
 {
 	struct span prefix = {mime.data, mime.length < 5 ? mime.length : 5};
@@ -349,33 +344,46 @@ static bool valid_mime(struct span mime)
 	return slash;
 }
 
+/* A key may be there once only, and a guest may say it more often. */
+static bool first_of_its_type(struct span seen[BUNDLE_TYPES_MAX], size_t *count, struct span mime)
+{
+	for (size_t i = 0; i < *count; i++)
+		if (seen[i].length == mime.length &&
+		    memcmp(seen[i].data, mime.data, mime.length) == 0)
+			return false;
+	if (*count == BUNDLE_TYPES_MAX)
+		return false;
+	seen[(*count)++] = mime;
+	return true;
+}
+
 /* {mime: content}: text as it is, everything else as base64. JSON of a guest's
  * is text to us: it is not parsed here. */
 static void write_bundle(struct json *json, struct span body)
 {
+	struct span seen[BUNDLE_TYPES_MAX], mime = {NULL, 0};
 	struct reader fields = reader_of(body);
 	struct field field;
 	char name[101] = "";
-	bool any = false;
+	size_t count = 0;
 
 	emit_begin_object(json);
 	while (frame_next_field(&fields, &field) == 1) {
 		if (field.name == FIELD_MIME) {
-			name[0] = '\0';
-			if (valid_mime(field.value))
-				snprintf(name, sizeof name, "%.*s", (int)field.value.length,
-					 (const char *)field.value.data);
-		} else if (field.name == FIELD_DATA && name[0]) {
+			mime = valid_mime(field.value) ? field.value : (struct span){NULL, 0};
+		} else if (field.name == FIELD_DATA && mime.length > 0 &&
+			   first_of_its_type(seen, &count, mime)) {
+			snprintf(name, sizeof name, "%.*s", (int)mime.length,
+				 (const char *)mime.data);
 			emit_key(json, name);
-			if (is_text_type(text_span(name)) || strstr(name, "json"))
+			if (is_text_type(mime) || strstr(name, "json"))
 				emit_text(json, field.value);
 			else
 				emit_base64(json, field.value);
-			name[0] = '\0';
-			any = true;
+			mime.length = 0;
 		}
 	}
-	if (!any) {
+	if (count == 0) {
 		emit_key(json, "text/plain");
 		emit_string(json, "");
 	}
@@ -912,6 +920,9 @@ const char *execpy_result_json(struct execpy_result *result, size_t *ret_length)
 
 	if (!result->json_made) {
 		result->json_made = true;
+		/* All parts have bounds of their own; escaping takes up to six bytes
+		 * for one, so the whole may be larger than any of them. */
+		result->json.ceiling = SIZE_MAX / 4;
 		write_result(result, &json);
 		bytes_append(&result->json, "", 1);
 	}

@@ -547,12 +547,34 @@ static int check_list(const char *const *list, size_t count_max, size_t bytes_ma
 	return 0;
 }
 
+/* As the warden will see it: no empty part, no "." and no "..", not too deep. */
+static bool stays_beneath(const char *name)
+{
+	size_t parts = 0;
+
+	if (strlen(name) > FILE_NAME_BYTES_MAX)
+		return false;
+	for (;; name++, parts++) {
+		size_t length = strcspn(name, "/");
+
+		if (length == 0 || length > 255 || parts > FILE_DEPTH_MAX ||
+		    (length <= 2 && strspn(name, ".") >= length))
+			return false;
+		name += length;
+		if (!*name)
+			return true;
+	}
+}
+
 static int check_file(const struct execpy_file *file, struct error *err)
 {
 	struct stat info;
 
 	if (!file->name[0] || file->name[0] == '/')
 		return refuse(err, EINVAL, "file \"%.200s\": its name must be relative",
+			      file->name);
+	if (!stays_beneath(file->name))
+		return refuse(err, EINVAL, "file \"%.200s\": its name must stay in the workspace",
 			      file->name);
 	if (strcmp(file->name, "main.py") == 0)
 		return refuse(err, EINVAL, "file main.py: this name is the code's own");

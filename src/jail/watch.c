@@ -349,6 +349,13 @@ bool watch_pending(int listener)
 	return poll(&polled, 1, 0) == 1 && (polled.revents & POLLIN);
 }
 
+bool watch_hung_up(int listener)
+{
+	struct pollfd polled = {.fd = listener, .events = POLLIN};
+
+	return poll(&polled, 1, 0) == 1 && (polled.revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
 int watch_receive(int listener, struct watch_notice *ret_notice)
 {
 	struct seccomp_notif request = {0};

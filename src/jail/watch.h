@@ -35,6 +35,8 @@ struct watch_notice {
 
 /* Whether a notice is waiting: receiving would else sleep. */
 bool watch_pending(int listener);
+/* True when no process is left that could send one. */
+bool watch_hung_up(int listener);
 
 /* Receives one notice, reading what it is about from the caller's memory: 1, 0
  * when there was none after all, or a negative errno. Stage: warden. */

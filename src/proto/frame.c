@@ -98,7 +98,7 @@ int frame_next_field(struct reader *reader, struct field *ret_field)
 	struct field field;
 	uint32_t length;
 
-	if (reader->left == 0)
+	if (reader->left == 0 && reader_ok(reader))
 		return 0;
 	field.name = reader_u16(reader);
 	length = reader_u32(reader);
@@ -210,8 +210,13 @@ int frame_receive(int socket, struct bytes *buffer, struct frame *ret_frame,
 	for (size_t i = 0; i < FRAME_FDS_MAX; i++)
 		ret_fds[i] = -1;
 	*ret_fd_count = count = collect_fds(&header, ret_fds);
-	if (received == 0)
+	if (received == 0) {
+		/* The end, or an empty message, which may carry descriptors. */
+		for (size_t i = 0; i < count; i++)
+			close_fd(&ret_fds[i]);
+		*ret_fd_count = 0;
 		return 0;
+	}
 	buffer->length = (size_t)received;
 	reader = reader_of(bytes_span(buffer));
 	r = frame_next(&reader, FRAME_MESSAGE_MAX, ret_frame);

@@ -309,21 +309,23 @@ void cell_main_ended(struct cell *cell, int status)
 /* Once init stands and the template is loaded: the fork. */
 static void fork_when_ready(struct cell *cell)
 {
-	int fds[FRAME_FDS_MAX], pipes[3][2], control[2];
+	int fds[FRAME_FDS_MAX], pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}}, control[2];
 	struct template *template = cell->template;
 	struct error err = {0};
 	size_t count = 0;
 
 	if (cell->state != CELL_MAKING || cell->init_pidfd < 0 || !template->loaded)
 		return;
-	for (size_t i = 0; i < 3; i++)
-		if (pipe2(pipes[i], O_CLOEXEC) < 0) {
+	for (size_t i = 0; i < 3 && !err.number; i++)
+		if (pipe2(pipes[i], O_CLOEXEC) < 0)
 			fail(&err, errno, "warden: pipe");
-			cell_fail(cell, err.text);
-			return;
-		}
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0) {
+	if (!err.number && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
 		fail(&err, errno, "warden: socketpair");
+	if (err.number) {
+		for (size_t i = 0; i < 3; i++) {
+			close_fd(&pipes[i][0]);
+			close_fd(&pipes[i][1]);
+		}
 		cell_fail(cell, err.text);
 		return;
 	}

@@ -151,7 +151,9 @@ static void visit(struct walk *walk, struct level *level, const struct dirent *e
 	struct stat info;
 
 	if (base + length + 2 > sizeof walk->path) {
-		say_file(walk, 0, -1, "has a path that is too long");
+		/* Told by its directory's name; not by what was visited before. */
+		walk->path[base] = '\0';
+		say_file(walk, 0, -1, "holds a path that is too long");
 		return;
 	}
 	if (base > 0)

@@ -139,7 +139,8 @@ int main(int argc, char **argv)
 	if (prepare(&warden, argc, argv, &err) < 0 || warden_run(&warden, &err) < 0) {
 		if (fcntl(ENGINE_SOCKET, F_GETFD) >= 0)
 			warden_say_failed(&warden, 0, err.text);
-		fprintf(stderr, "execpy-warden: %s\n", err.text);
+		else
+			fprintf(stderr, "execpy-warden: %s\n", err.text);
 		return 1;
 	}
 	warden_shut_down(&warden);

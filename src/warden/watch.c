@@ -68,8 +68,9 @@ static void on_notice(evutil_socket_t listener, short what, void *argument)
 		if (i > 0 && !watch_pending(listener))
 			return;
 		if (watch_receive(listener, &notice) != 1) {
-			/* Hung up when the last process of the filter is gone. */
-			if (!watch_pending(listener))
+			/* The caller was killed meanwhile, and others go on; hung up
+			 * only when the last process of the filter is gone. */
+			if (watch_hung_up(listener))
 				event_del(cell->listener_event);
 			return;
 		}
