@@ -24,6 +24,7 @@
 /* A result. */
 #define RESPONSE_BYTES_MAX     (32 * MIB) /* values, displays, error of one run */
 #define BUNDLE_TYPES_MAX     64 /* MIME types of one value or display */
+#define VERDICT_BYTES_MAX      (1 * MIB)  /* 200 findings of at most 900 bytes */
 #define DISPLAY_COUNT_MAX      256
 #define TRACEBACK_FRAMES_MAX   64
 #define REPR_CHARACTERS_MAX    (64 * KIB) /* text/plain of a value; longer is shortened */

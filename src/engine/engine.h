@@ -100,7 +100,7 @@ struct run {
 	const struct execpy_request *request;
 	struct execpy_callbacks callbacks;
 	struct execpy_result *result;
-	int mailbox, streams[3];
+	int mailbox, verdict, streams[3];
 	struct event *stream_events[3], *source_event;
 	struct bytes stdin_pending;
 	size_t stdin_at;

@@ -77,17 +77,24 @@ static uint64_t number_field(struct span body, enum field_name name)
 	return number;
 }
 
-/* The first counts: it was written before user code could write anything. */
-static void take_verdict(struct execpy_result *result, struct span body)
+/* Written before user code, and out of its reach since. */
+static void take_verdict(struct execpy_result *result, int fd)
 {
+	autobytes bytes = {0};
 	struct error err = {0};
+	struct reader reader;
+	struct frame frame;
 	struct field field;
 
-	if (result->has_verdict || !result_find_field(body, FIELD_FINDINGS, &field) ||
+	if (verdict_read(fd, &bytes, &err) < 0)
+		return;
+	reader = reader_of(bytes_span(&bytes));
+	if (frame_next(&reader, VERDICT_BYTES_MAX, &frame) != 1 || frame.type != MESSAGE_VERDICT ||
+	    !result_find_field(frame.body, FIELD_FINDINGS, &field) ||
 	    verdict_decode(field.value, &result->verdict, &err) < 0)
 		return;
 	result->has_verdict = true;
-	result->verify_us = number_field(body, FIELD_VERIFY_US);
+	result->verify_us = number_field(frame.body, FIELD_VERIFY_US);
 }
 
 /* What the audit hook saw; the warden's word, if there is one, goes first. */
@@ -119,9 +126,6 @@ void result_index(struct execpy_result *result)
 			break;
 		case MESSAGE_ERROR:
 			result->error = frame.body;
-			break;
-		case MESSAGE_VERDICT:
-			take_verdict(result, frame.body);
 			break;
 		case MESSAGE_ANOMALY:
 			take_anomaly(result, frame.body);
@@ -309,6 +313,7 @@ void result_finish(struct run *run)
 		result->response.ceiling = RESPONSE_BYTES_MAX;
 		mailbox_read_response(run->mailbox, &result->response, &err);
 		mailbox_read_frames(run->mailbox, &result->frames, &err);
+		take_verdict(result, run->verdict);
 		result_index(result);
 	}
 	result->total_us = (uint64_t)(now_us() - run->began_us);

@@ -297,6 +297,7 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 	run->result->warm = warm != 0;
 	run->result->wait_us = (uint64_t)(now_us() - run->began_us);
 	run->mailbox = take_fd(&fds[CELL_FD_MAILBOX]);
+	run->verdict = take_fd(&fds[CELL_FD_VERDICT]);
 	for (int i = 0; i < 3; i++)
 		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
 	if (put_files(run, &err) < 0 || write_request(run, &err) < 0 ||
@@ -703,6 +704,7 @@ void run_free(struct run *run)
 		say(run, MESSAGE_RELEASE, 0, 0);
 	TAILQ_REMOVE(&run->engine->runs, run, entry);
 	close_fd(&run->mailbox);
+	close_fd(&run->verdict);
 	bytes_free(&run->stdin_pending);
 	for (size_t i = 0; i < run->input_count; i++)
 		free(run->inputs[i].name);
@@ -730,7 +732,7 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 	run->engine = engine;
 	run->request = request;
 	run->result = result;
-	run->mailbox = run->streams[0] = run->streams[1] = run->streams[2] = -1;
+	run->mailbox = run->verdict = run->streams[0] = run->streams[1] = run->streams[2] = -1;
 	if (callbacks)
 		run->callbacks = *callbacks;
 	TAILQ_INSERT_TAIL(&engine->runs, run, entry);

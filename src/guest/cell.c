@@ -46,16 +46,17 @@ static void say(enum message type, const struct error *why, const int *fds, size
 
 static int take_descriptors(const int *fds, struct error *err)
 {
-	int keep[2] = {fds[FORK_FD_CONTROL], fds[FORK_FD_MAILBOX]};
+	int keep[3] = {fds[FORK_FD_CONTROL], fds[FORK_FD_MAILBOX], fds[FORK_FD_VERDICT]};
 
 	for (int i = 0; i < 3; i++)
 		if (dup2(fds[FORK_FD_STDIN + i], i) < 0)
 			return fail(err, errno, "cell: standard stream %d", i);
-	if (descriptors_keep(keep, 2, err) < 0)
+	if (descriptors_keep(keep, 3, err) < 0)
 		return -err->number;
 	if (outbox_open(keep[1], err) < 0)
 		return -err->number;
 	close(keep[1]);
+	outbox_take_verdict(keep[2]);
 	return 0;
 }
 

@@ -59,6 +59,10 @@ int hygiene_streams(struct error *err);
 /* Maps the mailbox; its descriptor may then be closed. Stage: cell. */
 int outbox_open(int fd, struct error *err);
 struct span outbox_request(void);
+/* Where the verdict is written once and for all, before user code. */
+void outbox_take_verdict(int fd);
+/* Writes the verdict and closes its descriptor: 0 or a negative errno. */
+int outbox_write_verdict(const struct bytes *frame);
 /* Appends whole frames to the response, or nothing: -ENOSPC when they do not
  * fit, -EPERM in a process that the user's code forked. */
 int outbox_append(const struct bytes *frames);

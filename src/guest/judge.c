@@ -2,9 +2,10 @@
 /* judge: the verdict, before a line of user code has run.
  *
  * The cell that will run the code verifies it first: it is confined, a fresh
- * fork, and no user code has touched it. The verdict goes into the mailbox
- * before anything else; if the process dies before that, the engine finds none
- * and says that the code could not be verified. What is run are the very bytes
+ * fork, and no user code has touched it. The verdict is written
+ * before anything else, to a descriptor that is closed at once, so that the code
+ * cannot touch it; if the process dies before that, the engine finds none and
+ * says that the code could not be verified. What is run are the very bytes
  * that were judged. */
 #include "guest/guest.h"
 
@@ -38,7 +39,7 @@ int judge(struct span code, const struct policy *policy, const struct verify_con
 	frame_put_number(&frame, FIELD_VERIFY_US, microseconds() - began);
 	r = encoded.failed ? encoded.failed : frame_end(&frame, at);
 	if (r == 0)
-		r = outbox_append(&frame);
+		r = outbox_write_verdict(&frame);
 	if (r < 0)
 		return fail(err, -r, "cell: write the verdict");
 	audit_know_imports(&verdict);

@@ -8,6 +8,7 @@
 
 static struct mailbox_header *mailbox;
 static pid_t owner;
+static int verdict = -1;
 
 static uint8_t *area(size_t offset)
 {
@@ -28,6 +29,28 @@ struct span outbox_request(void)
 	if (length > MAILBOX_REQUEST_BYTES)
 		length = 0;
 	return (struct span){area(MAILBOX_REQUEST_AT), length};
+}
+
+void outbox_take_verdict(int fd)
+{
+	verdict = fd;
+}
+
+int outbox_write_verdict(const struct bytes *frame)
+{
+	size_t done = 0;
+
+	if (frame->failed)
+		return frame->failed;
+	while (done < frame->length) {
+		ssize_t r = write(verdict, frame->data + done, frame->length - done);
+
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r > 0)
+			done += (size_t)r;
+	}
+	return close(verdict) < 0 ? -errno : 0;
 }
 
 int outbox_append(const struct bytes *frames)

@@ -100,3 +100,25 @@ int mailbox_read_frames(int fd, struct bytes *ret_frames, struct error *err)
 	return copy_area(fd, offsetof(struct mailbox_header, frames_length),
 			 (off_t)MAILBOX_FRAMES_AT, MAILBOX_FRAMES_BYTES, ret_frames, err);
 }
+
+int verdict_create(struct error *err)
+{
+	int fd = memfd_create("execpy-verdict", MFD_CLOEXEC);
+
+	return fd < 0 ? fail(err, errno, "verdict: memfd_create") : fd;
+}
+
+int verdict_read(int fd, struct bytes *ret_frame, struct error *err)
+{
+	off_t length = lseek(fd, 0, SEEK_END);
+	uint8_t *room;
+
+	bytes_clear(ret_frame);
+	if (length < 0 || length > (off_t)VERDICT_BYTES_MAX)
+		return refuse(err, EBADMSG, "verdict: odd length");
+	room = bytes_reserve(ret_frame, (size_t)length);
+	if (!room || pread(fd, room, (size_t)length, 0) != (ssize_t)length)
+		return fail(err, errno, "verdict: read");
+	ret_frame->length = (size_t)length;
+	return 0;
+}

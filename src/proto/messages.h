@@ -144,6 +144,7 @@ enum fork_fd {
 	FORK_FD_STDERR,
 	FORK_FD_CONTROL,
 	FORK_FD_MAILBOX,
+	FORK_FD_VERDICT,
 	FORK_FD_CGROUP,
 };
 
@@ -162,6 +163,7 @@ enum init_fd {
 /* Descriptors that come with MESSAGE_CELL. */
 enum cell_fd {
 	CELL_FD_MAILBOX,
+	CELL_FD_VERDICT,
 	CELL_FD_STDIN,
 	CELL_FD_STDOUT,
 	CELL_FD_STDERR,

@@ -86,6 +86,7 @@ static void cell_free(struct cell *cell)
 	close_fd(&cell->listener);
 	bytes_free(&cell->notes);
 	close_fd(&cell->mailbox);
+	close_fd(&cell->verdict);
 	for (size_t i = 0; i < 3; i++)
 		close_fd(&cell->stdio[i]);
 	if (cell->header)
@@ -336,6 +337,7 @@ static void fork_when_ready(struct cell *cell)
 	fds[count++] = pipes[2][1];
 	fds[count++] = control[1];
 	fds[count++] = cell->mailbox;
+	fds[count++] = cell->verdict;
 	if (cell->own_network)
 		fds[count++] = cell->spaces[5];
 	for (size_t i = 0; i < cell->cgroup.join_count; i++)
@@ -463,7 +465,7 @@ void cell_offer(struct cell *cell)
 {
 	autobytes frame = {0};
 	size_t at;
-	int fds[CELL_FD_COUNT] = {cell->mailbox, cell->stdio[0], cell->stdio[1], cell->stdio[2]};
+	int fds[CELL_FD_COUNT] = {cell->mailbox, cell->verdict, cell->stdio[0], cell->stdio[1], cell->stdio[2]};
 
 	at = frame_begin(&frame, MESSAGE_CELL, cell->run);
 	frame_put_number(&frame, FIELD_WARM, cell->warm);
@@ -556,6 +558,9 @@ static int make_parts(struct cell *cell, struct error *err)
 	cell->mailbox = mailbox_create(err);
 	if (cell->mailbox < 0)
 		return cell->mailbox;
+	cell->verdict = verdict_create(err);
+	if (cell->verdict < 0)
+		return cell->verdict;
 	cell->header = mailbox_map(cell->mailbox, sizeof *cell->header, err);
 	if (!cell->header)
 		return -err->number;
@@ -594,7 +599,7 @@ struct cell *cell_make(struct template *template, const struct limits *limits, s
 	cell->id = ++warden->next_id;
 	cell->limits = *limits;
 	cell->init_socket = cell->init_pidfd = cell->main_pidfd = cell->control = -1;
-	cell->workspace = cell->mailbox = cell->listener = -1;
+	cell->workspace = cell->mailbox = cell->verdict = cell->listener = -1;
 	for (size_t i = 0; i < ARRAY_LENGTH(cell->spaces); i++)
 		cell->spaces[i] = -1;
 	for (size_t i = 0; i < 3; i++)

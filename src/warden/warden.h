@@ -84,7 +84,7 @@ struct cell {
 
 	int init_socket, init_pidfd, main_pidfd, control, workspace, listener;
 	int spaces[6]; /* until forked: user, pid, mount, ipc, uts, (net) */
-	int mailbox;
+	int mailbox, verdict;
 	struct mailbox_header *header;
 	int stdio[3]; /* the engine's ends, until they are passed on */
 	struct event *init_event, *death_event, *control_event, *listener_event;
