@@ -14,16 +14,8 @@ int verifier_init(struct error *err)
 
 	if (r < 0)
 		return r;
-	/* Loaded now, so that no import happens while code is verified. */
-	for (size_t i = 0; i < 4; i++) {
-		static const char *const decoders[] = {"base64", "binascii", "codecs",
-						       "urllib.parse"};
-		PyObject *module = PyImport_ImportModule(decoders[i]);
-
-		if (!module)
-			PyErr_Clear();
-		Py_XDECREF(module);
-	}
+	/* Decoders (base64, urllib.parse) are imported when a call is folded: most
+	 * code has none, and the workspace is not on sys.path before a run. */
 	return modules_init(err);
 }
 
@@ -130,7 +122,8 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	struct verdict verdict = {0};
 	const uint32_t whole[4] = {0};
 	struct walk *walk = calloc(1, sizeof *walk);
-	int failure, r = 0;
+	volatile int r = 0; /* it changes between setjmp and longjmp */
+	int failure;
 
 	if (!walk)
 		return fail(err, ENOMEM, "cannot verify");
