@@ -27,7 +27,8 @@ PyObject *figures_png(PyObject *figure)
 	buffer = io ? PyObject_CallMethod(io, "BytesIO", NULL) : NULL;
 	save = PyObject_GetAttrString(figure, "savefig");
 	arguments = buffer ? Py_BuildValue("(O)", buffer) : NULL;
-	options = Py_BuildValue("{ss,ss}", "format", "png", "bbox_inches", "tight");
+	/* Not bbox_inches="tight": it draws everything twice. */
+	options = Py_BuildValue("{ss}", "format", "png");
 	if (save && arguments && options)
 		result = PyObject_Call(save, arguments, options);
 	if (result)
