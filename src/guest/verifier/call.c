@@ -446,13 +446,18 @@ static void look_at_path(struct walk *walk, const struct reference *callee, stru
 /* Strings given to a call may be code to it, unless it is known what it does. */
 static void look_at_strings(struct walk *walk, const struct reference *callee, struct call *call)
 {
+	/* Making a path of a name says nothing of a file of that name. */
+	bool is_path = callee && (strncmp(callee->path, "pathlib.", 8) == 0 ||
+				  strcmp(callee->path, "os.path.join") == 0 ||
+				  strcmp(callee->path, "os.path.abspath") == 0);
+
 	for (size_t i = 0; i < call->count; i++) {
 		struct value *value = value_plain(call->values[i]);
 
 		if (callee)
 			look_at_path(walk, callee, value, call->nodes[i]);
 		check_string_argument(walk, value, call->nodes[i]);
-		if (is_whole_text(value) && PySet_Add(walk->mentioned, value->object) < 0)
+		if (is_whole_text(value) && !is_path && PySet_Add(walk->mentioned, value->object) < 0)
 			PyErr_Clear();
 		for (size_t k = 0; value->kind == VALUE_SEQUENCE && k < value->count && k < 32; k++) {
 			check_string_argument(walk, value_plain(value->items[k]), call->nodes[i]);

@@ -88,7 +88,7 @@ static void check_path_one(struct walk *walk, struct value *value, const struct 
 	if ((how == 'u' || how == 'v') && is_url(path)) {
 		snprintf(shown, sizeof shown, "%.*s", (int)(path.length < 120 ? path.length : 120),
 			 (const char *)path.data);
-		report(walk, RULE_NETWORK, node, shown, NULL);
+		report_argument(walk, RULE_NETWORK, node, shown);
 		return;
 	}
 	/* SQLAlchemy's and SQLite's ways to name a file. */
@@ -106,7 +106,7 @@ static void check_path_one(struct walk *walk, struct value *value, const struct 
 		 (const char *)path.data, prefix ? "…" : "");
 	if (!(value->flags & VALUE_DEFAULT) &&
 	    policy_path_severity(walk->policy, path, prefix, write, &rule) != SEVERITY_OFF)
-		report(walk, rule, node, shown, NULL);
+		report_argument(walk, rule, node, shown);
 	if (prefix) {
 		walk->creates_unknown |= write;
 		return;
@@ -116,7 +116,7 @@ static void check_path_one(struct walk *walk, struct value *value, const struct 
 	if (how == 'd' && rule == RULE_COUNT && !created_here(walk, path) &&
 	    !(value->flags & VALUE_DEFAULT) &&
 	    !(path.length > 5 && memcmp(path.data, "/tmp/", 5) == 0))
-		report(walk, RULE_DELETE, node, shown, NULL);
+		report_argument(walk, RULE_DELETE, node, shown);
 	if (how == 'r' || how == 'u')
 		lint_missing_file(walk, value, node);
 }
@@ -1085,10 +1085,14 @@ void check_call(struct walk *walk, const struct reference *reference,
 {
 	const char *name = info->name;
 	struct check check = {walk, name, name, info->rule, call, self, ret_value};
+	const struct reference *outer = walk->checked;
+	const struct node *outer_at = walk->checked_at;
 	char shown[80];
 
 	if (info->kind != NAME_CALL)
 		return;
+	walk->checked = reference;
+	walk->checked_at = call->node;
 	if (strncmp(name, "builtins.", 9) == 0)
 		name += 9;
 	if (strncmp(name, "?.", 2) == 0)
@@ -1102,4 +1106,6 @@ void check_call(struct walk *walk, const struct reference *reference,
 		else if (*item)
 			break;
 	}
+	walk->checked = outer;
+	walk->checked_at = outer_at;
 }

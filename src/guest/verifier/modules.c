@@ -267,7 +267,7 @@ static int distance(const char *a, const char *b, int most)
 static const char *nearest(const char *name)
 {
 	PyObject *items = PySequence_List(installed);
-	int best = strlen(name) <= 4 ? 2 : 3; /* one less is the most allowed */
+	int most = strlen(name) <= 4 ? 1 : 2, best = most + 1;
 	static char found[64];
 
 	found[0] = '\0';
@@ -277,13 +277,12 @@ static const char *nearest(const char *name)
 
 		if (!other || other[0] == '_')
 			continue;
-		edits = distance(name, other, best - 1);
+		edits = distance(name, other, most);
 		/* The set's order changes from run to run: the alphabet decides. */
-		if (edits < best || (edits == best && best < 3 && found[0] &&
-				     strcmp(other, found) < 0)) {
-			best = edits;
-			snprintf(found, sizeof found, "%s", other);
-		}
+		if (edits > most || edits > best || (edits == best && strcmp(other, found) > 0))
+			continue;
+		best = edits;
+		snprintf(found, sizeof found, "%s", other);
 	}
 	Py_XDECREF(items);
 	PyErr_Clear();

@@ -127,6 +127,28 @@ void report(struct walk *walk, enum rule rule, const struct node *node, const ch
 	report_with(walk, rule, walk->policy->severity[rule], node, message, hint);
 }
 
+void report_argument(struct walk *walk, enum rule rule, const struct node *node, const char *name)
+{
+	const struct reference *checked = walk->checked;
+	const char *place, *template = rule_infos[rule].message;
+	char message[FINDING_TEXT_BYTES_MAX + 1], hint[FINDING_TEXT_BYTES_MAX + 1];
+
+	if (!checked || !checked->module || walk->quoted ||
+	    strcmp(checked->module->name, "builtins") == 0 ||
+	    strcmp(rule_infos[rule].kind, "danger") != 0) {
+		report(walk, rule, node, name, NULL);
+		return;
+	}
+	if (!rule_applies(walk, rule))
+		return;
+	place = strstr(template, "%s");
+	snprintf(message, sizeof message, "module '%s' is not allowed", checked->module->name);
+	snprintf(hint, sizeof hint, "%s: %.*s%.200s%s; %s", checked->path,
+		 place ? (int)(place - template) : 0, template, place ? name : "",
+		 place ? place + 2 : template, rule_infos[rule].hint);
+	report_with(walk, rule, walk->policy->severity[rule], walk->checked_at, message, hint);
+}
+
 void report_reference(struct walk *walk, const struct reference *reference,
 		      const struct node *node)
 {

@@ -319,7 +319,7 @@ static const char *notebook_hint(struct span line, char hint[FINDING_TEXT_BYTES_
 	}
 	if (starts_with(line, "%matplotlib"))
 		return "leave this line out: figures are captured without it";
-	if (starts_with(line, "%time"))
+	if (starts_with(line, "%time") || starts_with(line, "%%time"))
 		return "this is plain Python: use time.perf_counter() around the code";
 	if (starts_with(line, "%"))
 		return "this is plain Python, without %magic: leave the line out";

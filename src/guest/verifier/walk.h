@@ -234,6 +234,10 @@ struct walk {
 	struct binding *attribute_slots;
 	size_t attribute_slot_count, attribute_used;
 
+	/* The listed module whose function is judged by its arguments, and the call. */
+	const struct reference *checked;
+	const struct node *checked_at;
+
 	bool report;      /* second visit */
 	unsigned muted;   /* > 0: findings are dropped */
 	unsigned quiet_text; /* > 0: strings here are for people */
@@ -383,6 +387,8 @@ void lint_undefined(struct walk *walk, PyObject *name, const struct node *node);
 /* report.c */
 void report(struct walk *walk, enum rule rule, const struct node *node, const char *name,
 	    const char *hint);
+/* Of an argument of walk->checked: a use of its module, if it lies in a listed one. */
+void report_argument(struct walk *walk, enum rule rule, const struct node *node, const char *name);
 void report_with(struct walk *walk, enum rule rule, enum severity severity,
 		 const struct node *node, const char *message, const char *hint);
 void report_reference(struct walk *walk, const struct reference *reference,
