@@ -26,6 +26,8 @@ static const char help_text[] =
 	"\n"
 	"  -c CODE              the code itself\n"
 	"  --json               print {path, decision, findings}, one object a line\n"
+	"  --probe              then run it in a throw-away cell (at most 1 s, 50 MiB) and tell\n"
+	"                       what it did: imports, files, processes, sockets, usage\n"
 	"  --sarif              print one SARIF 2.1.0 log\n"
 	"  --policy NAME|FILE   strict (default), standard, open, or a policy file\n"
 	"  --file PATH[:NAME]   a file that would be in the workspace (may be repeated)\n"
@@ -34,7 +36,7 @@ static const char help_text[] =
 
 /* All that one call of the command says. */
 struct report {
-	bool json, is_sarif, colours, many;
+	bool json, is_sarif, probe, colours, many;
 	struct sarif sarif;
 	size_t allowed, blocked, failed; /* inputs */
 	int status;                      /* what weighs most, of all inputs */
@@ -218,6 +220,35 @@ static void print_json(const char *path, bool blocked, const struct findings *fi
 	bytes_append_text(out, "\n");
 }
 
+/* A dry run. The decision is the verdict's, or an anomaly's. */
+static int tell_probe(struct report *report, const struct options *options, const char *path,
+		      const struct findings *findings, struct execpy_result *result)
+{
+	enum execpy_status status = execpy_result_status(result);
+	bool blocked = status == EXECPY_BLOCKED || status == EXECPY_ANOMALY;
+	autobytes out = {0};
+
+	report->blocked += blocked;
+	report->allowed += !blocked;
+	settle(report, blocked ? EXIT_REFUSED : 0);
+	if (report->json) {
+		size_t length = 0;
+		const char *json = execpy_result_check_json(result, &length);
+
+		bytes_append(&out, json, json ? length : 0);
+		bytes_append_text(&out, "\n");
+		return write_out(report, &out);
+	}
+	print_text(report, path, options->code.length == 0, findings, &out);
+	if (status != EXECPY_BLOCKED) {
+		size_t length = 0;
+		const char *text = execpy_result_probe_text(result, &length);
+
+		bytes_append(&out, text, text ? length : 0);
+	}
+	return write_out(report, &out);
+}
+
 static int tell(struct report *report, const struct options *options, const char *path,
 		struct execpy_result *result)
 {
@@ -225,6 +256,9 @@ static int tell(struct report *report, const struct options *options, const char
 	struct findings findings = findings_of(options, result);
 	autobytes out = {0};
 
+	if (report->probe && execpy_result_status(result) != EXECPY_INTERNAL_ERROR &&
+	    execpy_result_status(result) != EXECPY_CANCELLED)
+		return tell_probe(report, options, path, &findings, result);
 	if (!blocked && execpy_result_status(result) != EXECPY_OK) {
 		const char *reason = execpy_result_reason(result);
 		char why[640];
@@ -272,7 +306,8 @@ static int judge(struct report *report, struct options *options, struct execpy_e
 			return r;
 		}
 	}
-	r = execpy_check(*engine, &options->request, &result, &err);
+	r = report->probe ? execpy_probe(*engine, &options->request, &result, &err)
+			  : execpy_check(*engine, &options->request, &result, &err);
 	if (r < 0) {
 		fail_input(report, shown, err.text, false);
 		return r;
@@ -312,10 +347,13 @@ static int check(struct report *report, struct options *options)
 		return usage_error("what shall be checked? Give FILEs, - for stdin, or -c CODE");
 	if (options_share_stdin(options))
 		return usage_error("stdin can be read once: as the code, or as what it reads");
+	if (report->probe && report->is_sarif)
+		return usage_error("--sarif holds findings only: --probe goes with text or --json");
 	if (report->json && report->is_sarif)
 		return usage_error("either --json or --sarif, not both");
 	/* What the code imports is looked up, not loaded. */
-	options->request.template = "bare";
+	if (!report->probe)
+		options->request.template = "bare";
 	report->many = count > 1;
 	report->colours = colours_wanted();
 	signal(SIGPIPE, SIG_IGN);
@@ -335,6 +373,7 @@ int command_check(int argc, char **argv)
 	struct options options = options_default();
 	const struct options_flag flags[] = {
 		{"--json", &report.json},
+		{"--probe", &report.probe},
 		{"--sarif", &report.is_sarif},
 		{NULL, NULL},
 	};

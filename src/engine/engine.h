@@ -85,7 +85,7 @@ struct execpy_result {
 	bool warm;
 	uint64_t wall_us, cpu_us, memory_peak_bytes, processes_peak;
 	uint64_t wait_us, verify_us, total_us;
-	struct bytes json, explanation;
+	struct bytes json, explanation, probe_text;
 	bool json_made;
 	struct execpy_finding *findings; /* the public view of the verdict */
 };

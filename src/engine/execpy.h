@@ -168,6 +168,8 @@ EXECPY_API const char *execpy_result_json(struct execpy_result *result, size_t *
  * "files_written", "processes", "sockets", "native", "system_calls", "usage",
  * "samples". Owned by the result; one of the two JSON texts a result. */
 EXECPY_API const char *execpy_result_check_json(struct execpy_result *result, size_t *ret_length);
+/* The same of a dry run for a person, a line for each thing that was seen. */
+EXECPY_API const char *execpy_result_probe_text(struct execpy_result *result, size_t *ret_length);
 EXECPY_API void execpy_result_free(struct execpy_result *result); /* NULL-safe */
 
 EXECPY_API const char *execpy_version(void);

@@ -86,13 +86,16 @@ static void take_verdict(struct execpy_result *result, int fd)
 	struct frame frame;
 	struct field field;
 
-	if (verdict_read(fd, &bytes, &err) < 0)
+	if (verdict_read(fd, &bytes, &err) < 0 || bytes.length == 0)
 		return;
 	reader = reader_of(bytes_span(&bytes));
 	if (frame_next(&reader, VERDICT_BYTES_MAX, &frame) != 1 || frame.type != MESSAGE_VERDICT ||
 	    !result_find_field(frame.body, FIELD_FINDINGS, &field) ||
-	    verdict_decode(field.value, &result->verdict, &err) < 0)
+	    verdict_decode(field.value, &result->verdict, &err) < 0) {
+		snprintf(result->internal, sizeof result->internal,
+			 "the verdict cannot be read: %.200s", err.text);
 		return;
+	}
 	result->has_verdict = true;
 	result->verify_us = number_field(frame.body, FIELD_VERIFY_US);
 }
@@ -1047,6 +1050,7 @@ void execpy_result_free(struct execpy_result *result)
 	bytes_free(&result->code);
 	bytes_free(&result->json);
 	bytes_free(&result->explanation);
+	bytes_free(&result->probe_text);
 	bytes_free(&result->samples);
 	free(result->findings);
 	free(result);

@@ -201,9 +201,13 @@ int frame_receive(int socket, struct bytes *buffer, struct frame *ret_frame,
 	if (!iovec.iov_base)
 		return buffer->failed;
 	iovec.iov_len = FRAME_MESSAGE_MAX;
-	do
+	/* A peer that ended with unread messages is first reported as a reset,
+	 * once; what it had sent before is still there. */
+	for (unsigned resets = 0;;) {
 		received = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-	while (received < 0 && errno == EINTR);
+		if (received >= 0 || (errno != EINTR && (errno != ECONNRESET || resets++ > 0)))
+			break;
+	}
 	if (received < 0)
 		return errno == ECONNRESET ? 0 : -errno;
 

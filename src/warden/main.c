@@ -81,10 +81,26 @@ static int parse(int argc, char **argv, const char **ret_guest, const char **ret
 	return 0;
 }
 
+/* Root that can become somebody else: not the root of a user namespace with one
+ * id, which is an ordinary user under another number. */
+static bool is_real_root(void)
+{
+	autofile *map = NULL;
+	unsigned long inside, length, until = 0;
+
+	if (geteuid() != 0)
+		return false;
+	map = fopen("/proc/self/uid_map", "re");
+	while (map && fscanf(map, "%lu %*u %lu", &inside, &length) == 2)
+		if (inside <= UID_BASE && inside + length > until)
+			until = inside + length;
+	return until > UID_BASE + (1ul << 22); /* the largest pid that there can be */
+}
+
 static int prepare(struct warden *warden, int argc, char **argv, struct error *err)
 {
 	const char *guest = NULL, *fonts = NULL, *slash;
-	bool root = geteuid() == 0;
+	bool root = is_real_root();
 	int r = parse(argc, argv, &guest, &fonts, err);
 
 	if (r < 0)

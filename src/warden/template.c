@@ -40,6 +40,10 @@ static const char *const environment[] = {
 	"PYTHONDONTWRITEBYTECODE=1",
 	"MPLBACKEND=module://_execpy_agg",
 	"MPLCONFIGDIR=/var/cache/matplotlib",
+	/* joblib's processes ask psutil for the boot time, which /proc/stat, not
+	 * there, would tell; they would share this run's limits anyway. In one
+	 * process n_jobs gives the same results. */
+	"JOBLIB_MULTIPROCESSING=0",
 	/* Thread pools would start threads in the template, and cells are many. */
 	"OMP_NUM_THREADS=1",
 	"OPENBLAS_NUM_THREADS=1",
@@ -272,6 +276,9 @@ static int send_make_template(struct template *template, int socket, struct erro
 
 	frame_end(&frame, at);
 	r = frame_send(template->keeper_socket, &frame, fds, ARRAY_LENGTH(fds));
+	/* A keeper that ended already has said why, or its death will be seen. */
+	if (r == -EPIPE || r == -ECONNRESET)
+		return 0;
 	return r < 0 ? fail(err, -r, "warden: tell the keeper") : 0;
 }
 
@@ -459,6 +466,8 @@ int template_make_init(struct template *template, struct cell *cell, int init_so
 	if (++template->next_pid > LAST_MAIN_PID)
 		template->next_pid = FIRST_MAIN_PID;
 	r = frame_send(template->keeper_socket, &frame, &init_socket, 1);
+	if (r == -EPIPE || r == -ECONNRESET)
+		return 0;
 	return r < 0 ? fail(err, -r, "warden: tell the keeper") : 0;
 }
 
