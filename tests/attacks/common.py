@@ -54,6 +54,12 @@ def confined_code(canary, mark):
             .replace("@NET@", os.readlink("/proc/self/ns/net")))
 
 
+def reasons(stderr):
+    """The lines of a message of ours, without the hint that may follow."""
+    text = stderr.decode("utf-8", "replace") if isinstance(stderr, bytes) else stderr
+    return [line for line in text.strip().splitlines() if not line.startswith("hint:")]
+
+
 def judge(product, done, names=()):
     """The run was right and confined, or it was refused as internal_error in one line.
 

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from common import confined_code, judge
+from common import confined_code, judge, reasons
 from conftest import need
 from harness import host
 from harness.product import SLOW
@@ -48,6 +48,19 @@ def test_H02_few_descriptors(product, watch, canary, place, full):
     assert outcomes[1024] == "ran", outcomes
     assert outcomes[3] == "refused", outcomes
     product.answers(place)
+
+
+@pytest.mark.parametrize("limit", ["--fsize=1000000", "--fsize=100000000", "--nproc=50", "--cpu=30",
+                                   "--stack=262144", "--sigpending=0", "--memlock=0", "--data=300000000"])
+def test_H03_low_limits_of_the_caller(product, watch, canary, place, limit):
+    """What `ulimit` may have lowered for good: a right run, or a refusal that says which."""
+    done = product.execute("run", "--json", "--policy", "open", "-c",
+                           confined_code(canary, watch.mark), cwd=place,
+                           launcher=["prlimit", limit, "--"])
+    if judge(product, done) == "refused":
+        message = done.result["error"]["message"]
+        assert message != "the warden ended", "that is no reason"
+    watch.check()
 
 
 def test_H03_little_memory(product, watch, canary, place):
@@ -112,7 +125,9 @@ def test_H05_masked_call(product, watch, canary, place, call, error):
     done = attempt(product, watch, canary, place,
                    [host.helper("mask-syscall"), f"{number}{':' + test if test else ''}", str(code)],
                    timeout=15)
-    judge(product, done, names=(name, os.strerror(code), error))
+    # What breaks the talk between our own processes can only be told as that.
+    talk = name in ("wait4", "waitid", "sendmsg", "recvmsg")
+    judge(product, done, names=() if talk else (name, name.split("_")[0], os.strerror(code), error))
     watch.check()
     product.answers(place)
 
@@ -208,7 +223,7 @@ def test_H01_out_on_a_full_disk(product, watch, place):
     done = product.execute("run", "--policy", "open", "--out", target, "-c", code, cwd=place,
                            launcher=launcher)
     assert done.returncode == 125, str(done)
-    assert "No space left" in done.err and len(done.err.strip().splitlines()) == 1, str(done)
+    assert "No space left" in done.err and len(reasons(done.err)) == 1, str(done)
     control = product.execute("run", "--policy", "open", "--out", target, "-c", code, cwd=place)
     assert control.returncode == 0 and (target / "big").stat().st_size == 1000000
 
@@ -219,7 +234,7 @@ def test_H01_out_where_nothing_may_be_written(product, watch, place):
         done = product.execute("run", "--policy", "open", "--out", target, "-c",
                                "open('x', 'w').write('x')", cwd=place)
         assert done.returncode in (2, 125), str(done)
-        assert len(done.err.strip().splitlines()) == 1, str(done)
+        assert len(reasons(done.err)) == 1, str(done)
 
 
 @pytest.mark.parametrize("json", [False, True])
@@ -229,7 +244,7 @@ def test_H13_full_stdout(product, watch, place, json):
         done = product.execute("run", *options, "--policy", "open", "-c", "print('x' * 10000)",
                                cwd=place, stdout=full)
     assert done.returncode == 125, str(done)
-    assert "No space left" in done.err, str(done)
+    assert len(reasons(done.err)) == 1 and "write" in done.err, str(done)
     product.answers(place)
 
 
@@ -275,8 +290,7 @@ def test_P12_a_part_of_ours_is_missing(product, watch, place, part):
     """Setup fails: internal_error and 125, never exit code 127 and never the code's fault."""
     need("root")
     root = product.binary.parents[2] if len(product.binary.parents) > 2 else product.binary.parent
-    found = glob.glob(f"{root}/**/{part}", recursive=True) + glob.glob(f"/usr/lib*/**/{part}",
-                                                                       recursive=True)
+    found = glob.glob(f"{root}/**/{part}", recursive=True) + glob.glob(f"/usr/lib*/execpy/{part}")
     assert found, f"no {part} beside {product.binary}"
     binds = " && ".join(f"mount --bind /dev/null {path}" for path in found)
     done = product.execute("run", "--json", "--policy", "open", "-c", "print(1)", cwd=place,

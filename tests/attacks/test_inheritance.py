@@ -20,8 +20,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 status = dict(line.split(":\t", 1) for line in open("/proc/self/status").read().splitlines()
               if ":\t" in line)
 ignored = int(status["SigIgn"], 16)
-# Python itself ignores SIGPIPE (13) and SIGXFSZ (25).
-print("ignored", hex(ignored & ~(1 << 12 | 1 << 24)))
+# Python itself ignores SIGPIPE (13) and SIGXFSZ (25); 32 is the C library's own.
+print("ignored", hex(ignored & ~(1 << 12 | 1 << 24 | 1 << 31)))
 print("blocked", status["SigBlk"].strip())
 umask = os.umask(0o22)
 print("umask", oct(umask))

@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from common import named, wait_for_output, wait_until_gone
+from common import named, reasons, wait_for_output, wait_until_gone
 from harness import host
 from harness.product import SLOW
-from harness.witness import cgroup_is_empty, our_cgroups
+from harness.witness import cgroup_is_left, our_cgroups
 
 # A run with a grandchild in another session, that ignores all that can be ignored.
 BUSY = """
@@ -70,7 +70,7 @@ def test_P15_warden_is_killed(busy, watch, product, place):
     out, err = busy.communicate(timeout=5 * SLOW)
     assert time.monotonic() - began < 2 * SLOW
     assert busy.returncode == 125, (busy.returncode, err)
-    assert len(err.strip().splitlines()) == 1, f"not one line: {err!r}"
+    assert len(reasons(err)) == 1, f"not one line: {err!r}"
     wait_until_gone(watch.processes, 1.0 * SLOW)
     product.answers(place)
 
@@ -89,6 +89,7 @@ def test_P15_warden_is_killed_json(product, watch, place):
     assert not list(product.validator.iter_errors(result))
     assert result["status"] == "internal_error" and result["retry"] is True
     wait_until_gone(watch.processes, 1.0 * SLOW)
+    product.answers(place)  # and sweeps
 
 
 def test_P15_everything_of_ours_is_killed_at_once(busy, watch, product, place):
@@ -108,7 +109,7 @@ def test_P15_everything_of_ours_is_killed_at_once(busy, watch, product, place):
     try:
         product.answers(place)
         product.answers(place)
-        left = {g for g in our_cgroups() - watch.cgroups if cgroup_is_empty(g)}
+        left = {g for g in our_cgroups() - watch.cgroups if cgroup_is_left(g)}
         assert not left, f"the next run did not sweep {left}"
         for directory in foreign:
             assert directory.exists(), f"{directory} is not ours and was removed"

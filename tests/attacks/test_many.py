@@ -175,7 +175,7 @@ def test_P17_pids_are_used_again(product, watch, place, count):
             "    os.waitpid(p, 0)\nif os.fork() == 0:\n    while True:\n"
             "        if os.fork(): os._exit(0)\nsys.exit(3)")
     for _ in range(count):
-        done = product.parse(product.execute("run", "--json", "--policy", "open", "-c", code,
-                                             cwd=place, launcher=launcher))
+        done = product.parse(product.execute("run", "--json", "--policy", "open", "--time", "20s",
+                                             "-c", code, cwd=place, launcher=launcher))
         assert (done.result["status"], done.result["exit_code"]) == ("error", 3), str(done)
     assert open("/proc/sys/kernel/pid_max").read() == before

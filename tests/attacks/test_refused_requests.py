@@ -209,7 +209,7 @@ def test_X04_input_file_is_a_fifo(product, watch, place):
 def test_X15_memory_of_execpy_is_flat(product, watch, place):
     """A run that prints 1 GB and fills its disk does not make execpy or its warden grow."""
     before = peak_of_children()
-    done = product.run("import sys\nopen('big', 'wb').write(b'x' * (50 << 20))\n"
+    done = product.run("import sys\nf = open('big', 'wb')\nfor _ in range(20): f.write(b'x' * (1 << 20))\n"
                        "while True: sys.stdout.write('x' * 1000000)", "--policy", "open", cwd=place)
     assert done.result["status"] == "output_limit", str(done)[:500]
     assert peak_of_children() - before < 200 << 10

@@ -64,7 +64,7 @@ WORKS = {
                 "assert datetime.datetime(2024, 7, 1, tzinfo=z).utcoffset().seconds == 7200\n"
                 "assert len(zoneinfo.available_timezones()) > 300",
     "locale": "import locale\nlocale.setlocale(locale.LC_ALL, '')\n"
-              "assert locale.getpreferredencoding() == 'UTF-8'",
+              "assert locale.getpreferredencoding().upper() == 'UTF-8'",
     "users": "import pwd, os, getpass\nme = pwd.getpwuid(os.getuid())\nassert me.pw_dir == '/workspace'\n"
              "assert len(pwd.getpwall()) == 1, pwd.getpwall()\nassert getpass.getuser() == me.pw_name\n"
              "assert os.path.expanduser('~') == '/workspace'",
@@ -128,7 +128,7 @@ print(json.dumps({
     "bytecode": sys.dont_write_bytecode, "path0": sys.path[0], "flags": sys.flags.isolated,
     "uid": os.getuid(), "pid": os.getpid(), "user": os.environ.get("USER"),
     "names": sorted(os.environ), "listing": sorted(os.listdir()), "executable": sys.executable,
-    "tmp_listing": os.listdir("/tmp"), "modules": sorted(m for m in sys.modules if "execpy" in m),
+    "tmp_listing": [n for n in os.listdir("/tmp") if n[0] != "."], "modules": sorted(m for m in sys.modules if "execpy" in m),
     "line_buffered": sys.stdout.line_buffering, "version": sys.version_info[:2],
 }))
 """

@@ -62,7 +62,8 @@ def test_internal_error_is_ours(product, watch, place):
     text = product.execute("run", "--policy", "open", "-c", "print(1)", cwd=place,
                            launcher=["prlimit", "--nofile=12", "--"])
     assert text.returncode == 125 and text.out == "", str(text)
-    assert len(text.err.strip().splitlines()) == 1, str(text)
+    lines = [line for line in text.err.strip().splitlines() if not line.startswith("hint:")]
+    assert len(lines) == 1, str(text)
 
 
 @pytest.mark.parametrize("given,seen", [(0, 0), (1, 1), (2, 2), (124, 124), (125, 125), (126, 126),
@@ -70,7 +71,7 @@ def test_internal_error_is_ours(product, watch, place):
                                         (-1, 255), (1000, 232)])
 def test_P13_exit_codes(run, given, seen):
     """As the kernel has it: modulo 256, and nothing of it is taken for something else."""
-    result = run(f"import os\nos._exit({given} & 0xffffffff if {given} < 0 else {given})").result
+    result = run(f"import os\nos._exit({given})").result
     assert (result["exit_code"], result["signal"]) == (seen, None)
     assert result["status"] == ("ok" if seen == 0 else "error")
 

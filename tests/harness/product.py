@@ -18,7 +18,7 @@ from pathlib import Path
 
 import jsonschema
 
-from . import host
+from . import host, witness
 from .bounds import Bounds
 
 USER = 54321          # the unprivileged user of the modes `user` and `user-delegated`
@@ -139,22 +139,26 @@ class Product:
             if prepare:
                 prepare()
 
-        return subprocess.Popen([*launcher, *(words or self.words(*args))], cwd=cwd or self.base,
-                                env=self.environment(**(env or {})), start_new_session=True,
-                                preexec_fn=before, **options)
+        process = subprocess.Popen([*launcher, *(words or self.words(*args))], cwd=cwd or self.base,
+                                   env=self.environment(**(env or {})), start_new_session=True,
+                                   preexec_fn=before, **options)
+        witness.waited_for.add(process.pid)
+        return process
 
     def execute(self, *args, timeout=30, input=None, **options):
         """Runs to the end; a run that does not end is killed and is a failure."""
         if input is not None:
             options["stdin"] = subprocess.PIPE
+        before = {pid for pid, _, _ in witness.descendants()}
         began = time.monotonic()
         process = self.start(*args, **options)
         try:
             out, err = process.communicate(input, timeout * SLOW)
         except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            raise AssertionError(f"no end after {timeout * SLOW} s: {args}\n{out!r}\n{err!r}")
+            alive = end_all(before)
+            out, err = process.communicate(timeout=10)
+            raise AssertionError(f"no end after {timeout * SLOW} s: {args}\n{out!r}\n{err!r}\n"
+                                 f"alive then: {alive}")
         return Completed(list(args), process.returncode, out or b"", err or b"",
                          time.monotonic() - began)
 
@@ -212,10 +216,17 @@ def exit_status(result):
     return {code}
 
 
-def kill_session(process, number=signal.SIGKILL):
-    """Ends a Popen of `start` with everything in its session that is still in its process group."""
-    try:
-        os.killpg(process.pid, number)
-    except ProcessLookupError:
-        pass
-    process.wait()
+def end_all(known):
+    """Kills every process below this one that is not known; they may hold each other's pipes."""
+    alive = [p for p in witness.descendants() if p[0] not in known]
+    for _ in range(50):
+        left = [pid for pid, _, _ in witness.descendants() if pid not in known]
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if not left:
+            break
+        time.sleep(0.02)
+    return alive

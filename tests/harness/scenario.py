@@ -13,7 +13,9 @@
     #| [expect]                       of the run: status ("a|b"), exit_code, signal, verdicts,
     #|                                has, lacks (in stdout or stderr), files, refused, absent,
     #|                                wall_max, processes_max, processes_min, count (of files: all
-#|                                are there, or an entry says that some were left out)
+    #|                                are there, or an entry or a finding tells of what is not)
+    #| [without_cgroups]              what differs from [expect] in the mode `user`, where there are
+    #|                                only resource limits
     #| [control]                      kind ("plain", "host", "none" with reason), as, verdicts,
     #|                                status, linger, after + after_is, leaves, alive, peak_over,
     #|                                collects_secret, time, memory, processes, supervisor, needs
@@ -31,7 +33,7 @@ from . import host
 
 PRELUDE = Path(__file__).with_name("prelude.py").read_text()
 KEYS = {"id", "title", "does", "needs", "options", "args", "files", "out", "time", "expect",
-        "control", "next"}
+        "control", "next", "without_cgroups"}
 EXPECT = {"status", "exit_code", "signal", "verdicts", "has", "lacks", "files", "refused", "absent",
           "wall_max", "processes_max", "processes_min", "count"}
 CONTROL = {"kind", "reason", "as", "verdicts", "status", "linger", "after", "after_is", "leaves",
@@ -61,7 +63,9 @@ class Scenario:
         self.expect = h["expect"]
         self.control = h["control"]
         self.next = h.get("next")
+        self.without_cgroups = h.get("without_cgroups", {})
         for given, known in ((h, KEYS), (self.expect, EXPECT), (self.next or {}, EXPECT),
+                             (self.without_cgroups, EXPECT),
                              (self.control, CONTROL)):
             unknown = set(given) - known
             if unknown:

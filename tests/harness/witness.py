@@ -23,6 +23,10 @@ OUTSIDE = ("/", "/tmp", "/var/tmp", "/dev/shm", "/dev", "/run", "/etc", "/usr", 
 PATIENCE = 1.0  # seconds in which what is being torn down may still be seen
 
 
+# Children that somebody waits for: their status is not to be taken away by reaping orphans.
+waited_for = set()
+
+
 def become_subreaper():
     """Orphans of every process started below come back to this process, so none is overlooked."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -49,8 +53,9 @@ def descendants():
             queue.append(pid)
             name, state = info[pid]
             if state in "ZX":
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+                if pid not in waited_for:
+                    with contextlib.suppress(ChildProcessError):
+                        os.waitpid(pid, os.WNOHANG)
             else:
                 found.append((pid, name, state))
     return found
@@ -69,8 +74,15 @@ def our_cgroups():
     return found
 
 
-def cgroup_is_empty(path):
-    """True when no process is in the directory or beneath it."""
+def cgroup_is_left(path):
+    """True when no process is in the directory or beneath it, and none can be about to enter it.
+
+    On a shared machine there may be runs that are not of this suite: a directory whose name holds
+    the pid of a live process that did not come from here belongs to one of them."""
+    ours = {pid for pid, _, _ in descendants()}
+    for part in Path(path).name.split("."):
+        if part.isdigit() and int(part) not in ours and os.path.exists(f"/proc/{part}"):
+            return False
     for base, _, _ in os.walk(path):
         try:
             if Path(base, "cgroup.procs").read_text().strip():
@@ -150,11 +162,16 @@ class Witness:
         self.hostname = os.uname().nodename
         self.daemon_check = None  # set by a suite that has a daemon: its descriptors and threads
 
-    def _differences(self):
+    def _differences(self, since):
+        """What is not as it was; `since` holds what was left when asked before, and is updated:
+        a cgroup counts only while the same one is there all the time."""
         alive = [p for p in descendants() if p[0] not in self.processes]
         if alive:
             yield f"processes are left: {alive}"
-        groups = {g for g in our_cgroups() - self.cgroups if cgroup_is_empty(g)}
+        groups = {g for g in our_cgroups() - self.cgroups if cgroup_is_left(g)}
+        if "cgroups" in since:
+            groups &= since["cgroups"]
+        since["cgroups"] = groups
         if groups:
             yield f"cgroups are left: {sorted(groups)}"
         now = mounts()
@@ -177,9 +194,9 @@ class Witness:
             yield from self.daemon_check()
 
     def check(self):
-        deadline = time.monotonic() + PATIENCE
+        deadline, since = time.monotonic() + PATIENCE, {}
         while True:
-            differences = list(self._differences())
+            differences = list(self._differences(since))
             if not differences:
                 return
             if time.monotonic() > deadline:

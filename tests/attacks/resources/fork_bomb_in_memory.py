@@ -14,7 +14,7 @@
 #| status = "timeout"
 #| time = 1
 #| processes = 500
-#| peak_over = 300
+#| peak_over = 100
 import signal
 
 verdict("start", "DID")

@@ -5,6 +5,9 @@
 #| [expect]
 #| status = "memory_limit"
 #| verdicts = {start = "DID"}
+#| [without_cgroups]
+#| status = "ok"
+#| verdicts = {start = "DID", memory = "DENIED MemoryError"}
 #| [control]
 #| kind = "plain"
 #| verdicts = {start = "DID", memory = "DID"}
