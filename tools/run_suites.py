@@ -165,7 +165,7 @@ def execute(command, environment, log, seconds):
 
 def count(suite, build, report, log, status):
     if suite.count == "status":
-        return Counts(passed=status == 0, failed=status != 0), [], {}
+        return Counts(passed=int(status == 0), failed=int(status != 0)), [], {}
     try:
         if suite.count == "junit":
             return count_junit(report)
