@@ -5,7 +5,8 @@
 #   tools/build_variant.sh clang|sanitized DIRECTORY
 #
 # clang: warnings are errors. sanitized: with AddressSanitizer and
-# UndefinedBehaviorSanitizer (under which gcc warns where nothing is wrong). Ends with "N passed, N failed, N skipped".
+# UndefinedBehaviorSanitizer (under which gcc warns where nothing is wrong).
+# Ends with "N passed, N failed, N skipped".
 set -u
 variant=$1 build=$2
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -54,7 +55,7 @@ smoke 'a value' 0 --json -c '1 + 1'
 smoke 'an error' 1 "$source/examples/error.py"
 smoke 'a time limit' 124 --time 1s -c 'while True: pass'
 smoke 'too much output' 137 -c 'while True: print("x" * 1000)'
-smoke 'a crash' 139 -c 'import os; os.kill(os.getpid(), 11)'
+smoke 'a signal' 143 -c 'import os; os.kill(os.getpid(), 15)'
 smoke 'files' 0 --file "$source/examples/sales.csv" --out "$build/smoke-out" \
 	-c 'open("copy.csv", "w").write(open("sales.csv").read())'
 cmp -s "$source/examples/sales.csv" "$build/smoke-out/copy.csv" ||
