@@ -45,10 +45,10 @@ packages_of()
 		echo clang clang-format clang-tidy cppcheck shellcheck ;;
 	fuzz)		# libFuzzer and the sanitizers' run-time libraries
 		echo clang libclang-rt-dev ;;
-	bench)		# what the cold start is compared with
-		echo bubblewrap ;;
+	bench)		# what cold starts and the verifier are compared with
+		echo bubblewrap bandit pyflakes3 ;;
 	qemu)		# the machine in which cgroup v2 is tested; virtiofsd is in -common
-		echo qemu-system-x86 qemu-system-common ;;
+		echo qemu-system-x86 qemu-system-common cpio kmod xz-utils ;;
 	*)
 		echo "tools/packages.sh: no list named '$1'; $usage" >&2
 		return 2 ;;

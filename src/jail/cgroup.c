@@ -32,8 +32,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CGROUP_PREFIX   "execpy."
-#define CGROUP_FILE_MAX 4096
+#define CGROUP_PREFIX     "execpy."
+#define CGROUP_SUPERVISOR "supervisor"
+#define CGROUP_FILE_MAX   4096
 
 static const char *const controller_names[CGROUP_CONTROLLERS] = {
 	[CGROUP_MEMORY] = "memory",
@@ -275,7 +276,8 @@ static void setup_v1(struct cgroup_root *root, uid_t owner, gid_t group)
 			snprintf(path, sizeof path, "%s%s", mount_point, own);
 			r = make_ours(root, i, path, owner, group);
 		}
-		if (r < 0 && !root->why[0] && i != CGROUP_CPU)
+		/* Not mounted is no reason of v1's: v2 has a better one then. */
+		if (r < 0 && r != -ENOENT && !root->why[0] && i != CGROUP_CPU)
 			snprintf(root->why, sizeof root->why, "cgroup v1 controller %s: %s",
 				 controller_names[i], strerror(-r));
 	}
@@ -298,32 +300,45 @@ static int enable_controllers(int directory)
 	return write_at(directory, "cgroup.subtree_control", "+memory +pids");
 }
 
-/* v2 lets a process in only if the writer may write to the common ancestor of
- * the old and the new place, so a root warden that is about to become
- * somebody else moves into its own tree first. Costs some ms when the host
- * was idle, once a warden. */
-static int move_self(struct cgroup_root *root, uid_t owner, gid_t group, bool parent_too)
+/* The leaf for the warden, beside the cells. */
+static int make_supervisor(struct cgroup_root *root, uid_t owner, gid_t group)
 {
 	autofd leaf = -1;
 	int r;
 
-	if (mkdirat(root->directory[0], "supervisor", 0755) < 0)
+	if (mkdirat(root->directory[0], CGROUP_SUPERVISOR, 0755) < 0)
 		return -errno;
-	leaf = openat(root->directory[0], "supervisor", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	leaf = openat(root->directory[0], CGROUP_SUPERVISOR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (leaf < 0)
 		return -errno;
 	r = give_to(leaf, owner, group);
 	if (r == 0)
-		r = write_at(leaf, "cgroup.procs", "0");
-	if (r == 0 && parent_too)
-		r = write_number_at(leaf, "cgroup.procs", (uint64_t)getppid());
+		root->supervisor = take_fd(&leaf);
 	return r;
 }
 
-static int try_v2(struct cgroup_root *root, const char *path, uid_t owner, gid_t group, bool own)
+/* Undoes what `moved` stands for. A cgroup whose children have controllers
+ * takes no process back, so those go first. */
+static int move_back(struct cgroup_root *root, pid_t parent)
+{
+	int r;
+
+	write_at(root->directory[0], "cgroup.subtree_control", "-memory -pids");
+	write_at(root->parent[0], "cgroup.subtree_control", "-memory -pids");
+	r = write_at(root->parent[0], "cgroup.procs", "0");
+	if (r == 0 && getppid() == parent)
+		r = write_number_at(root->parent[0], "cgroup.procs", (uint64_t)parent);
+	return r;
+}
+
+/* With `empty_it` the candidate is our own cgroup, and we and our parent are
+ * moved out of the way: it may be that nobody else is in there. */
+static int try_v2(struct cgroup_root *root, const char *path, uid_t owner, gid_t group,
+		  bool empty_it)
 {
 	autofd candidate = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char controllers[CGROUP_FILE_MAX];
+	pid_t parent = getppid();
 	int r;
 
 	if (candidate < 0)
@@ -336,55 +351,68 @@ static int try_v2(struct cgroup_root *root, const char *path, uid_t owner, gid_t
 	r = make_ours(root, 0, path, owner, group);
 	if (r < 0)
 		return r;
-	r = enable_controllers(candidate);
-	if (r == -EBUSY && own) {
-		/* Perhaps nobody else is in there but we and our parent. */
-		r = move_self(root, owner, group, true);
+	if (empty_it || owner != (uid_t)-1)
+		r = make_supervisor(root, owner, group);
+	if (r == 0 && empty_it) {
+		root->moved = true;
+		r = write_at(root->supervisor, "cgroup.procs", "0");
 		if (r == 0)
-			r = enable_controllers(candidate);
-	} else if (r == 0 && owner != (uid_t)-1) {
-		r = move_self(root, owner, group, false);
+			r = write_number_at(root->supervisor, "cgroup.procs", (uint64_t)parent);
 	}
 	if (r == 0)
+		r = enable_controllers(candidate);
+	if (r == 0)
 		r = enable_controllers(root->directory[0]);
-	if (r < 0)
+	if (r < 0) {
+		if (root->moved)
+			move_back(root, parent);
+		root->moved = false;
 		cgroup_teardown(root);
+	}
 	return r;
 }
 
 static void setup_v2(struct cgroup_root *root, uid_t owner, gid_t group)
 {
-	char mount_point[PATH_MAX], own[PATH_MAX], path[2 * PATH_MAX];
-	int r = find_hierarchy(NULL, mount_point, own);
-	bool first = true;
+	char mount_point[PATH_MAX], own[PATH_MAX], path[2 * PATH_MAX], own_path[2 * PATH_MAX];
+	bool first = true, own_is_busy = false;
 
-	while (r == 0) {
+	if (find_hierarchy(NULL, mount_point, own) < 0)
+		return;
+	snprintf(own_path, sizeof own_path, "%s%s", mount_point, own);
+	for (;;) {
 		char *slash = strrchr(own, '/');
+		int r;
 
 		snprintf(path, sizeof path, "%s%s", mount_point, own);
-		r = try_v2(root, path, owner, group, first);
-		if (r == 0) {
-			root->mode = CGROUP_V2;
-			root->has_memory = root->has_pids = root->has_cpu = true;
-			return;
-		}
+		r = try_v2(root, path, owner, group, false);
+		if (r == 0)
+			break;
+		if (first)
+			own_is_busy = r == -EBUSY;
+		first = false;
 		if (!root->why[0])
 			snprintf(root->why, sizeof root->why, "cgroup v2 at %.80s: %s", own,
 				 r == -ENOTSUP ? "memory and pids are not delegated"
 					       : strerror(-r));
-		if (!slash || strcmp(own, "/") == 0)
+		if (slash && strcmp(own, "/") != 0) {
+			slash[slash == own ? 1 : 0] = '\0';
+			continue;
+		}
+		/* Nothing above is ours: a service with a delegated cgroup, say. */
+		if (!own_is_busy || try_v2(root, own_path, owner, group, true) < 0)
 			return;
-		slash[slash == own ? 1 : 0] = '\0';
-		first = false;
-		r = 0;
+		break;
 	}
+	root->mode = CGROUP_V2;
+	root->has_memory = root->has_pids = root->has_cpu = true;
 }
 
 int cgroup_setup(struct cgroup_root *root, uid_t owner, gid_t owner_group, struct error *err)
 {
 	uint32_t random = 0;
 
-	*root = (struct cgroup_root){.mode = CGROUP_NONE};
+	*root = (struct cgroup_root){.mode = CGROUP_NONE, .supervisor = -1};
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		root->directory[i] = root->parent[i] = -1;
 #ifdef UNSAFE_WITHOUT_CGROUPS
@@ -403,6 +431,11 @@ int cgroup_setup(struct cgroup_root *root, uid_t owner, gid_t owner_group, struc
 		if (root->mode == CGROUP_NONE && why[0] && !root->why[0])
 			memcpy(root->why, why, sizeof why);
 	}
+	if (!root->why[0] && !(root->has_memory && root->has_pids && root->has_cpu))
+		snprintf(root->why, sizeof root->why, "no cgroup counts %s",
+			 !root->has_memory ? "memory"
+			 : !root->has_pids ? "processes"
+					   : "CPU");
 	return 0;
 }
 
@@ -410,17 +443,18 @@ void cgroup_teardown(struct cgroup_root *root)
 {
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
 		if (root->directory[i] >= 0) {
-			unlinkat(root->directory[i], "supervisor", AT_REMOVEDIR);
+			unlinkat(root->directory[i], CGROUP_SUPERVISOR, AT_REMOVEDIR);
 			unlinkat(root->parent[i], root->name, AT_REMOVEDIR);
 		}
 		close_fd(&root->directory[i]);
 		close_fd(&root->parent[i]);
 	}
+	close_fd(&root->supervisor);
 }
 
-int cgroup_fork_janitor(const struct cgroup_root *root, struct error *err)
+int cgroup_fork_janitor(struct cgroup_root *root, struct error *err)
 {
-	pid_t child = fork();
+	pid_t parent = getppid(), child = fork();
 	int status = 0;
 
 	if (child < 0)
@@ -428,6 +462,17 @@ int cgroup_fork_janitor(const struct cgroup_root *root, struct error *err)
 	if (child == 0) {
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 			return fail(err, errno, "cgroup: ask to die with the janitor");
+		/* v2 lets a process into a cell only if the writer may write to the
+		 * common ancestor of the old and the new place: a warden that is about
+		 * to become somebody else lives beside its cells. The janitor does
+		 * not: it kills and removes all that is there. */
+		if (root->supervisor >= 0 && !root->moved) {
+			int r = write_at(root->supervisor, "cgroup.procs", "0");
+
+			if (r < 0)
+				return fail(err, -r, "cgroup: enter the supervisor's");
+		}
+		close_fd(&root->supervisor);
 		return 0;
 	}
 	for (int number = 1; number < 32; number++)
@@ -437,8 +482,9 @@ int cgroup_fork_janitor(const struct cgroup_root *root, struct error *err)
 	close_range(0, 3, 0); /* the caller's streams and the engine's socket */
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
+	/* What cannot be moved back must not be killed with the rest. */
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
-		if (root->directory[i] >= 0)
+		if (root->directory[i] >= 0 && (!root->moved || move_back(root, parent) == 0))
 			sweep_directory(root->parent[i], root->name, 0);
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
@@ -536,6 +582,20 @@ int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *
 	return 0;
 }
 
+/* pids.peak is of Linux 6.9. Before it, where the limit was hit it was the peak,
+ * and else the caller knows no more than what it saw. */
+static uint64_t processes_peak_of(int directory, uint64_t now)
+{
+	uint64_t peak = now, refusals = 0;
+
+	if (read_number_at(directory, "pids.peak", &peak) == 0)
+		return peak;
+	if (read_key_at(directory, "pids.events", "max", &refusals) == 0 && refusals > 0 &&
+	    read_number_at(directory, "pids.max", &peak) == 0)
+		return peak;
+	return now;
+}
+
 int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *cell,
 		      struct cgroup_usage *ret_usage, struct error *err)
 {
@@ -552,12 +612,11 @@ int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *
 		if (r < 0)
 			return fail(err, -r, "cgroup: read memory.events");
 		read_number_at(memory, "memory.current", &usage.memory_bytes);
-		/* memory.peak is of 5.19, pids.peak of 6.9. */
+		/* memory.peak is of 5.19. */
 		if (read_number_at(memory, "memory.peak", &usage.memory_peak_bytes) < 0)
 			usage.memory_peak_bytes = usage.memory_bytes;
 		read_number_at(memory, "pids.current", &usage.processes);
-		if (read_number_at(memory, "pids.peak", &usage.processes_peak) < 0)
-			usage.processes_peak = usage.processes;
+		usage.processes_peak = processes_peak_of(memory, usage.processes);
 		*ret_usage = usage;
 		return 0;
 	}
@@ -576,9 +635,8 @@ int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *
 	}
 	if (cell->directory[CGROUP_PIDS] >= 0) {
 		read_number_at(cell->directory[CGROUP_PIDS], "pids.current", &usage.processes);
-		if (read_number_at(cell->directory[CGROUP_PIDS], "pids.peak",
-				   &usage.processes_peak) < 0)
-			usage.processes_peak = usage.processes;
+		usage.processes_peak =
+			processes_peak_of(cell->directory[CGROUP_PIDS], usage.processes);
 	}
 	*ret_usage = usage;
 	return 0;

@@ -31,6 +31,8 @@ struct cgroup_root {
 	int directory[CGROUP_CONTROLLERS]; /* ours, holding cells; -1: none */
 	int parent[CGROUP_CONTROLLERS];    /* where ours is, to remove it */
 	char name[64];                     /* of ours: execpy.<pid>.<random> */
+	int supervisor;                    /* v2: the leaf that the warden lives in; -1: none */
+	bool moved; /* v2: caller and its parent were moved there, to be moved back */
 	bool has_memory, has_pids, has_cpu;
 	char why[200]; /* one line: why something is missing */
 };
@@ -64,7 +66,7 @@ void cgroup_teardown(struct cgroup_root *root);
  * waits for the child's end, however that comes, removes the directories, which
  * an unprivileged process could not, and exits as the child did. So whoever
  * waits for the caller knows that all is clean. The child dies with it. */
-int cgroup_fork_janitor(const struct cgroup_root *root, struct error *err);
+int cgroup_fork_janitor(struct cgroup_root *root, struct error *err);
 const char *cgroup_mode_name(enum cgroup_mode mode); /* "v1", "v2", "none" */
 
 /* A fresh cgroup for one cell: one that was killed once kills what enters it. */

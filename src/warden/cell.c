@@ -465,7 +465,8 @@ void cell_offer(struct cell *cell)
 {
 	autobytes frame = {0};
 	size_t at;
-	int fds[CELL_FD_COUNT] = {cell->mailbox, cell->verdict, cell->stdio[0], cell->stdio[1], cell->stdio[2]};
+	int fds[CELL_FD_COUNT] = {cell->mailbox, cell->verdict, cell->stdio[0], cell->stdio[1],
+				  cell->stdio[2]};
 
 	at = frame_begin(&frame, MESSAGE_CELL, cell->run);
 	frame_put_number(&frame, FIELD_WARM, cell->warm);

@@ -123,6 +123,9 @@ void usage_baseline(struct cell *cell)
 {
 	if (!cell->warden->cgroups.has_memory)
 		cell->baseline_bytes = take_sample(cell).memory_bytes;
+	usage_read(cell);
+	cell->baseline_cpu_us = cell->usage.cpu_us;
+	cell->usage = (struct cgroup_usage){0};
 }
 
 void usage_read(struct cell *cell)
@@ -154,9 +157,15 @@ void usage_read(struct cell *cell)
 						       : cell->usage.processes_peak;
 		}
 		if (!cgroups->has_cpu)
-			usage.cpu_us = sample.cpu_us > cell->usage.cpu_us ? sample.cpu_us
-									  : cell->usage.cpu_us;
+			usage.cpu_us = sample.cpu_us;
 	}
+	usage.cpu_us -= usage.cpu_us < cell->baseline_cpu_us ? usage.cpu_us : cell->baseline_cpu_us;
+	/* A process that was sampled and is gone still counts. */
+	if (usage.cpu_us < cell->usage.cpu_us)
+		usage.cpu_us = cell->usage.cpu_us;
+	/* Not every kernel keeps the peak. */
+	if (usage.processes_peak < cell->usage.processes_peak)
+		usage.processes_peak = cell->usage.processes_peak;
 	cell->usage = usage;
 }
 

@@ -99,7 +99,8 @@ struct cell {
 	uint64_t reason; /* of an engine's kill */
 	int status;
 	bool has_status;
-	uint64_t baseline_bytes; /* sampling: what the parked cell weighs */
+	uint64_t baseline_bytes;  /* sampling: what the parked cell weighs */
+	uint64_t baseline_cpu_us; /* what parking it cost: not the run's */
 	struct cgroup_usage usage;
 	enum watch_mode watch_mode;
 	bool probing; /* usage is sampled, and everything watched is noted */
@@ -149,7 +150,7 @@ int cell_put(struct cell *cell, struct span name, uint64_t mode, int fd, struct 
 
 /* usage.c: what the kernel says of a cell, by cgroup or by sampling. */
 void usage_read(struct cell *cell);
-void usage_baseline(struct cell *cell);
+void usage_baseline(struct cell *cell); /* once, when it is parked */
 /* Adds what was read last to the cell's notes: time, CPU, memory. */
 void usage_sample(struct cell *cell);
 /* Whether no process of the cell is left but init. */

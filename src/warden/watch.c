@@ -65,15 +65,16 @@ static void on_notice(evutil_socket_t listener, short what, void *argument)
 		struct watch_notice notice;
 		bool anomaly;
 
-		if (i > 0 && !watch_pending(listener))
-			return;
-		if (watch_receive(listener, &notice) != 1) {
-			/* The caller was killed meanwhile, and others go on; hung up
-			 * only when the last process of the filter is gone. */
+		/* Before Linux 6.11 receiving waits forever when nobody has the filter
+		 * any more, so it is asked for only what is there. */
+		if (!watch_pending(listener)) {
 			if (watch_hung_up(listener))
 				event_del(cell->listener_event);
 			return;
 		}
+		/* The caller was killed meanwhile, and others go on. */
+		if (watch_receive(listener, &notice) != 1)
+			continue;
 		anomaly = is_anomaly(cell, &notice);
 		if (anomaly && cell->watch_mode != WATCH_REPORT) {
 			if (cell->state != CELL_RUNNING && cell->state != CELL_DRAINING)

@@ -158,9 +158,9 @@ static struct value *arithmetic(struct walk *walk, enum node_kind operator, long
 		if (a < 0 || b < 0 || b > 40)
 			return &value_computed;
 		for (other = 1; b > 0; b--) {
-			other *= a;
-			if (other > 1L << 40)
+			if (a && other > (1L << 40) / a)
 				return &value_computed;
+			other *= a;
 		}
 		return value_constant(walk, PyLong_FromLong(other), 0);
 	case NODE_Mod:

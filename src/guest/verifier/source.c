@@ -8,6 +8,7 @@
 #include "policy/text.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define COMPILE_WHOLE_BYTES_MAX ((size_t)64 << 10)
@@ -504,40 +505,56 @@ static bool compile_parts(PyObject *ast, PyObject *name, int flag_bits)
 	return fine;
 }
 
+static int compiler_flags(const struct walk *walk)
+{
+	return walk->context->top_level_await ? PyCF_ALLOW_TOP_LEVEL_AWAIT : 0;
+}
+
+/* The source as the terminated text that the parser wants, and its name. */
+static char *source_text(struct walk *walk, PyObject **ret_name)
+{
+	char *text = span_to_string(walk->source);
+
+	*ret_name = PyUnicode_FromString("main.py");
+	if (text && *ret_name)
+		return text;
+	free(text);
+	Py_XDECREF(*ret_name);
+	PyErr_Clear();
+	longjmp(walk->out, ENOMEM);
+}
+
 PyObject *source_parse(struct walk *walk)
 {
-	int await = walk->context->top_level_await ? PyCF_ALLOW_TOP_LEVEL_AWAIT : 0;
 	PyCompilerFlags flags = {.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 |
-					     PyCF_IGNORE_COOKIE | await,
+					     PyCF_IGNORE_COOKIE | compiler_flags(walk),
 				 .cf_feature_version = PY_MINOR_VERSION};
-	struct span source = walk->source;
-	autofree char *text = NULL;
-	PyObject *name, *ast = NULL;
+	PyObject *name, *ast;
+	char *text = source_text(walk, &name);
+
+	ast = Py_CompileStringObject(text, name, Py_file_input, &flags, 0);
+	Py_DECREF(name);
+	free(text);
+	if (!ast)
+		take_error(walk);
+	return ast;
+}
+
+bool source_compile(struct walk *walk, PyObject *ast)
+{
+	PyObject *name;
+	char *text = source_text(walk, &name);
 	bool compiled;
 
-	text = span_to_string(source);
-	name = PyUnicode_FromString("main.py");
-	if (!text || !name) {
-		Py_XDECREF(name);
-		PyErr_Clear();
-		longjmp(walk->out, ENOMEM);
-	}
-	ast = Py_CompileStringObject(text, name, Py_file_input, &flags, 0);
-	if (!ast) {
-		take_error(walk);
-		Py_DECREF(name);
-		return NULL;
-	}
-	if (source.length > COMPILE_WHOLE_BYTES_MAX)
-		compiled = compile_parts(ast, name, await);
+	if (walk->source.length > COMPILE_WHOLE_BYTES_MAX)
+		compiled = compile_parts(ast, name, compiler_flags(walk));
 	else
 		compiled = compile_whole(text, name,
-					 PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE | await);
+					 PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE |
+						 compiler_flags(walk));
 	Py_DECREF(name);
-	if (!compiled) {
+	free(text);
+	if (!compiled)
 		take_error(walk);
-		Py_DECREF(ast);
-		return NULL;
-	}
-	return ast;
+	return compiled;
 }

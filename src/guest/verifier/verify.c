@@ -107,6 +107,9 @@ static void run(struct walk *walk, struct span code)
 			longjmp(walk->out, ENOMEM);
 		return;
 	}
+	if ((walk->context->top_level_await || compiler_may_refuse(root, walk->source)) &&
+	    !source_compile(walk, ast))
+		return;
 	walk->module = scope_new(walk, SCOPE_MODULE, NULL, root);
 	scopes_build(walk, root, walk->module);
 	visit_all(walk, root);
@@ -123,7 +126,7 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	const uint32_t whole[4] = {0};
 	struct walk *walk = calloc(1, sizeof *walk);
 	volatile int r = 0; /* it changes between setjmp and longjmp */
-	int failure;
+	int failure, collecting;
 
 	if (!walk)
 		return fail(err, ENOMEM, "cannot verify");
@@ -136,6 +139,8 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	walk->mentioned = PySet_New(NULL);
 	walk->undefined = PySet_New(NULL);
 	walk->doctests = PyList_New(0);
+	/* An AST is many objects and no cycles. */
+	collecting = PyGC_Disable();
 	failure = setjmp(walk->out);
 	if (failure == 0) {
 		if (!walk->keep || !walk->created || !walk->mentioned || !walk->undefined ||
@@ -154,6 +159,8 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	Py_XDECREF(walk->mentioned);
 	Py_XDECREF(walk->undefined);
 	Py_XDECREF(walk->doctests);
+	if (collecting)
+		PyGC_Enable();
 	arena_free(&walk->arena);
 	free(walk);
 	if (r < 0) {

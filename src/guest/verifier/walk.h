@@ -402,6 +402,11 @@ void lines_index(struct walk *walk);
 bool source_check(struct walk *walk);
 /* The AST (new reference), or NULL with the verdict filled. */
 PyObject *source_parse(struct walk *walk);
+/* False when the compiler refuses what was parsed; the verdict then says why. */
+bool source_compile(struct walk *walk, PyObject *ast);
+
+/* compiler.c */
+bool compiler_may_refuse(const struct node *root, struct span source);
 
 /* modules.c */
 int modules_init(struct error *err);
