@@ -5,11 +5,16 @@
 #include "policy/policy.h"
 #include "policy/text.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include "fuzz.h"
+
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	return 0;
+}
 
 static void ask(const struct policy *policy, struct span text)
 {

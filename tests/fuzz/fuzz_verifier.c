@@ -7,11 +7,9 @@
 #include "guest/verifier/verify.h"
 #include "policy/text.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include <string.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -40,6 +38,39 @@ static void check_finding(const struct finding *finding, size_t size)
 		abort();
 }
 
+/* Whoever passes as Python must be Python to the compiler too: the verifier
+ * compiles only what it has doubts about. */
+static void check_compiler(struct span code, const struct verdict *verdict)
+{
+	PyCompilerFlags flags = {.cf_flags = PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE,
+				 .cf_feature_version = PY_MINOR_VERSION};
+	struct span inner;
+	uint32_t line;
+	PyObject *name, *compiled;
+	char *text;
+
+	for (size_t i = 0; i < verdict->finding_count; i++)
+		if (strcmp(rule_infos[verdict->findings[i].rule].kind, "source") == 0 &&
+		    verdict->findings[i].severity == SEVERITY_BLOCK)
+			return;
+	if (fence_strip(code, &inner, &line))
+		code = inner;
+	if (code.length >= 3 && memcmp(code.data, "\xef\xbb\xbf", 3) == 0)
+		code = (struct span){code.data + 3, code.length - 3};
+	text = span_to_string(code);
+	name = PyUnicode_FromString("main.py");
+	MUST(text && name);
+	compiled = Py_CompileStringObject(text, name, Py_file_input, &flags, 0);
+	if (!compiled && PyErr_ExceptionMatches(PyExc_SyntaxError)) {
+		PyErr_Print();
+		abort();
+	}
+	PyErr_Clear();
+	Py_XDECREF(compiled);
+	Py_DECREF(name);
+	free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const files[] = {"data.csv", "helper.py"};
@@ -56,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (size_t i = 0; i < verdict.finding_count; i++)
 		check_finding(&verdict.findings[i], size);
+	check_compiler((struct span){data, size}, &verdict);
 	verdict_encode(&verdict, &once);
 	if (verdict_decode(bytes_span(&once), &copy, &err) < 0)
 		abort();
