@@ -30,7 +30,8 @@ import xml.etree.ElementTree as ElementTree
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"
 LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
-REASON = re.compile(r"lacks|only with --full|this host has no|this user may not|is for x86-64")
+# Mutants are built for --full only.
+REASON = re.compile(r"lacks|only with --full|EXECPY_UNSAFE_BUILDS names no|this host has no|this user may not|is for x86-64")
 TAIL_LINES = 40
 
 
@@ -70,6 +71,9 @@ def suites(build, full):
                                  "--print-errorlogs"], "meson:-sanitized"),
         Suite("examples", [PYTHON, "tools/demo.py", "{build}/src/cli/execpy", "{build}/demo"]),
     ]
+    # First of all that uses pytest: one of its tests looks at the mutants.
+    result.append(Suite("mutants", [PYTHON, "tools/mutants.py", "{build}-mutants"], minutes=120,
+                        when="full"))
     if list((ROOT / "tests/verifier").glob("test_*.py")):
         result.append(Suite("verifier", pytest("tests/verifier", "{report}", *long), "junit"))
     for mode in (["root", "user"] if root else ["user"]):
@@ -85,8 +89,6 @@ def suites(build, full):
         Suite("parity", [PYTHON, "tests/parity/run.py", parity], minutes=120 if full else 6),
         Suite("corpus of attacks", [PYTHON, "tests/parity/attacks.py"]),
         Suite("cgroup v2 in QEMU", ["tests/qemu/test_cgroup2.sh"], minutes=15),
-        Suite("mutants", [PYTHON, "tools/mutants.py", "{build}-mutants"], minutes=120,
-              when="full"),
         Suite("fuzz", ["tests/fuzz/run.sh", "60"], minutes=20, when="full"),
         Suite("clang-tidy", ["./dev", "lint", "--tidy"], minutes=30, when="full"),
     ]
@@ -186,6 +188,8 @@ def run(suite, build):
     environment = {**os.environ, "EXECPY_BIN": str(build / "src/cli/execpy"),
                    "MESON_BUILD_ROOT": str(build), "EXECPY_BUILD": str(build),
                    "FUZZ_BUILD": f"{build}-fuzz", **suite.environment}
+    if pathlib.Path(f"{build}-mutants").is_dir():
+        environment.setdefault("EXECPY_UNSAFE_BUILDS", f"{build}-mutants")
     command = [word.format(build=build, report=report) for word in suite.command]
     print(f"── {suite.name}", flush=True)
     began = time.monotonic()
