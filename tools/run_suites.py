@@ -31,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"
 LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 # Mutants are built for --full only.
-REASON = re.compile(r"lacks|only with --full|EXECPY_UNSAFE_BUILDS names no|this host has no|this user may not|is for x86-64")
+REASON = re.compile(r"lacks|needs root|only with --full|EXECPY_UNSAFE_BUILDS names no|this host has no|this user may not|is for x86-64")
 TAIL_LINES = 40
 
 
