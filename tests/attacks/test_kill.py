@@ -13,7 +13,6 @@ import pytest
 from common import named, reasons, wait_for_output, wait_until_gone
 from harness import host
 from harness.product import SLOW
-from harness.witness import cgroup_is_left, our_cgroups
 
 # A run with a grandchild in another session, that ignores all that can be ignored.
 BUSY = """
@@ -109,8 +108,7 @@ def test_P15_everything_of_ours_is_killed_at_once(busy, watch, product, place):
     try:
         product.answers(place)
         product.answers(place)
-        left = {g for g in our_cgroups() - watch.cgroups if cgroup_is_left(g)}
-        assert not left, f"the next run did not sweep {left}"
+        watch.check()
         for directory in foreign:
             assert directory.exists(), f"{directory} is not ours and was removed"
     finally:

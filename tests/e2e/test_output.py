@@ -94,8 +94,13 @@ def test_streaming(product, watch, place):
     arrivals = []
     try:
         for _ in range(3):
-            assert select.select([process.stdout], [], [], 5 * SLOW)[0]
-            arrivals.append((time.monotonic(), os.read(process.stdout.fileno(), 100)))
+            line = b""
+            while not line.endswith(b"\n"):
+                assert select.select([process.stdout], [], [], 5 * SLOW)[0]
+                block = os.read(process.stdout.fileno(), 100)
+                assert block, line
+                line += block
+            arrivals.append((time.monotonic(), line))
         out, err = process.communicate(timeout=5)
     finally:
         if process.poll() is None:

@@ -34,9 +34,9 @@ class Control:
 def naive_collect(directory):
     """Collects as careless products do: by name, following links. Bounded, and never a FIFO."""
     found = b""
-    for base, _, names in os.walk(directory, followlinks=True):
-        if base.count("/") > directory.count("/") + 8:
-            continue
+    for base, below, names in os.walk(directory, followlinks=True):
+        if base.count("/") >= directory.count("/") + 2:
+            below.clear()
         for name in names:
             path = os.path.join(base, name)
             try:

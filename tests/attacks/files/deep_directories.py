@@ -9,14 +9,14 @@
 #| files = ["top.txt"]
 #| [control]
 #| kind = "plain"
-#| has = ["@made: 10000"]
+#| has = ["@made: 1000"]
 with open("top.txt", "w") as file:
     file.write("top")
 import time
 
 count, end = 0, time.monotonic() + 2
 try:
-    for count in range(1, 10001):
+    for count in range(1, (10000 if os.path.exists("/workspace") else 1000) + 1):
         os.mkdir("d")
         os.chdir("d")
         if time.monotonic() > end and os.path.exists("/workspace"):
