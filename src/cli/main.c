@@ -23,7 +23,7 @@ static const struct {
 	{"doctor", command_doctor, "try to break each layer of the sandbox on this host"},
 };
 
-static void complain(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static void complain(const char *format, va_list args)
 {
 	char line[640];
 

@@ -240,6 +240,8 @@ static pid_t fork_cell(const struct frame *frame, const int *fds, size_t count, 
 	if (check_forkable("something after the imports", (int)count, err) < 0)
 		return -err->number;
 	PyOS_BeforeFork();
+	/* The helper writes to `entry` behind the compiler's back. */
+	__asm__ volatile("" : : "r"(&entry) : "memory");
 	helper = clone_sharing_memory(&args);
 	if (helper == 0) {
 		int side = enter_and_fork(&entry);

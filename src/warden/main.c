@@ -160,5 +160,6 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	warden_shut_down(&warden);
-	return warden.exit_status;
+	/* What is left is memory, and the process ends. */
+	_exit(warden.exit_status);
 }

@@ -279,4 +279,6 @@ void warden_shut_down(struct warden *warden)
 	/* A keeper's end is the end of everything beneath it; the janitor
 	 * removes the cgroups once this process is gone. */
 	template_end_all(warden);
+	event_free(warden->engine_event);
+	event_base_free(warden->base);
 }

@@ -84,10 +84,6 @@ static void on_notice(evutil_socket_t listener, short what, void *argument)
 			snprintf(cell->detail, sizeof cell->detail, "%s", notice.detail);
 			event_del(cell->listener_event);
 			cell_stop(cell, ENDING_ANOMALY);
-			/* A vfork parent sleeps until its child's exec is over, and
-			 * says where it stands only when it is woken. */
-			if (notice.event == WATCH_EXEC)
-				watch_answer(listener, &notice, false);
 			return;
 		}
 		if (anomaly ||

@@ -388,6 +388,7 @@ static void build(struct walk *walk, struct node *node, struct scope *scope)
 		struct scope *around = build_type_parameters(
 			walk, children(node, TypeAlias_type_params), scope);
 
+		node->scope = around;
 		build(walk, child(node, TypeAlias_name), scope);
 		build(walk, child(node, TypeAlias_value), around);
 		return;

@@ -250,11 +250,15 @@ static void visit_function(struct walk *walk, struct node *node)
 {
 	struct value *value = value_new(walk, VALUE_FUNCTION);
 	const struct list *decorators = children(node, FunctionDef_decorator_list);
+	struct scope *scope = walk->scope;
 
 	value->scope = node->scope;
 	visit_decorators(walk, decorators, value);
+	/* Type parameters stand in a scope around the function. */
+	walk->scope = node->scope->parent;
 	visit_arguments(walk, child(node, FunctionDef_args), node->scope);
 	visit_annotation(walk, child(node, FunctionDef_returns));
+	walk->scope = scope;
 	/* Somebody else may call what is decorated or is a method. */
 	if (decorators->count)
 		value = &value_unknown;
@@ -271,6 +275,7 @@ static void visit_class(struct walk *walk, struct node *node)
 
 	value->scope = node->scope;
 	visit_decorators(walk, children(node, ClassDef_decorator_list), value);
+	walk->scope = node->scope->parent;
 	visit_expressions(walk, children(node, ClassDef_bases), 0);
 	for (size_t i = 0; i < keywords->count; i++)
 		visit(walk, child(keywords->items[i].node, keyword_value), 0);
@@ -709,9 +714,14 @@ static void visit_statement(struct walk *walk, struct node *node)
 	case NODE_ImportFrom:
 		visit_import_from(walk, node);
 		break;
-	case NODE_TypeAlias:
+	case NODE_TypeAlias: {
+		struct scope *scope = walk->scope;
+
+		walk->scope = node->scope;
 		visit_annotation(walk, child(node, TypeAlias_value));
+		walk->scope = scope;
 		break;
+	}
 	case NODE_Expr:
 		value = child(node, Expr_value);
 		if (kind_of(value) == NODE_Constant)

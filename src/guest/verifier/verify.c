@@ -6,6 +6,7 @@
 #include "policy/limits.h"
 #include "policy/text.h"
 
+#include <errno.h>
 #include <string.h>
 
 int verifier_init(struct error *err)
@@ -16,7 +17,17 @@ int verifier_init(struct error *err)
 		return r;
 	/* Decoders (base64, urllib.parse) are imported when a call is folded: most
 	 * code has none, and the workspace is not on sys.path before a run. */
-	return modules_init(err);
+	r = modules_init(err);
+	if (r == 0) {
+		PyObject *warnings = PyImport_ImportModule("warnings");
+
+		if (!warnings) {
+			PyErr_Clear();
+			return fail(err, EIO, "cannot import the module warnings");
+		}
+		Py_DECREF(warnings);
+	}
+	return r;
 }
 
 bool verifier_has_module(const char *name)
@@ -119,6 +130,32 @@ static void run(struct walk *walk, struct span code)
 	check_doctests(walk);
 }
 
+/* The compiler's warnings belong to the run, which will give them again: while
+ * code is verified none is printed. Puts `filters` in the place of the module's
+ * and returns what was there (new reference), or NULL. */
+static PyObject *swap_warning_filters(PyObject *filters)
+{
+	PyObject *modules = PyImport_GetModuleDict();
+	PyObject *warnings = PyDict_GetItemString(modules, "warnings");
+	PyObject *before = NULL;
+
+	if (warnings && filters) {
+		before = PyObject_GetAttrString(warnings, "filters");
+		if (before && PyObject_SetAttrString(warnings, "filters", filters) < 0)
+			Py_CLEAR(before);
+	}
+	PyErr_Clear();
+	return before;
+}
+
+static PyObject *silent_filters(void)
+{
+	PyObject *filters = Py_BuildValue("[(sOOOi)]", "ignore", Py_None, PyExc_Warning, Py_None, 0);
+
+	PyErr_Clear();
+	return filters;
+}
+
 int verify(struct span code, const struct policy *policy, const struct verify_context *context,
 	   struct verdict *ret_verdict, struct error *err)
 {
@@ -127,6 +164,7 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	struct walk *walk = calloc(1, sizeof *walk);
 	volatile int r = 0; /* it changes between setjmp and longjmp */
 	int failure, collecting;
+	PyObject *filters, *silent;
 
 	if (!walk)
 		return fail(err, ENOMEM, "cannot verify");
@@ -139,6 +177,8 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	walk->mentioned = PySet_New(NULL);
 	walk->undefined = PySet_New(NULL);
 	walk->doctests = PyList_New(0);
+	silent = silent_filters();
+	filters = swap_warning_filters(silent);
 	/* An AST is many objects and no cycles. */
 	collecting = PyGC_Disable();
 	failure = setjmp(walk->out);
@@ -161,6 +201,10 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	Py_XDECREF(walk->doctests);
 	if (collecting)
 		PyGC_Enable();
+	Py_XDECREF(silent);
+	silent = swap_warning_filters(filters);
+	Py_XDECREF(silent);
+	Py_XDECREF(filters);
 	arena_free(&walk->arena);
 	free(walk);
 	if (r < 0) {
