@@ -48,6 +48,7 @@
 #define DRAIN_MS           100 /* children of a main process that ended */
 #define FRAMES_WAIT_MS     50  /* for the frames at a time limit */
 #define USAGE_POLL_MS      5   /* the finest step of CPU accounting */
+#define CELL_NICE          10 /* only where no cgroup shares out the processors */
 #define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
 
 #endif

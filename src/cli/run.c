@@ -102,9 +102,25 @@ static int exit_status(const struct execpy_result *result)
 	return EXIT_OURS;
 }
 
-static int report(struct execpy_result *result, bool json_wanted, bool files_wanted)
+/* What was not handed out; a full disk here is a failure of ours. */
+static int report_files(const struct execpy_result *result, bool quiet, int status)
 {
 	struct execpy_artifact artifact;
+
+	for (size_t i = 0; execpy_result_artifact(result, i, &artifact); i++) {
+		if (!artifact.refused)
+			continue;
+		if (!quiet)
+			fprintf(stderr, "execpy: %s was not fetched: %s\n", artifact.path,
+				artifact.refused);
+		if (artifact.failed && status == 0)
+			status = EXIT_OURS;
+	}
+	return status;
+}
+
+static int report(struct execpy_result *result, bool json_wanted, bool files_wanted)
+{
 	const char *explanation = execpy_result_explanation(result);
 	int status = exit_status(result);
 
@@ -117,14 +133,11 @@ static int report(struct execpy_result *result, bool json_wanted, bool files_wan
 			r = write_whole(STDOUT_FILENO, "\n", 1);
 		if (r < 0)
 			return own_error("cannot write the result: %s", strerror(-r));
-		return status;
-	}
-	if (explanation)
+	} else if (explanation) {
 		fputs(explanation, stderr);
-	for (size_t i = 0; files_wanted && execpy_result_artifact(result, i, &artifact); i++)
-		if (artifact.refused)
-			fprintf(stderr, "execpy: %s was not fetched: %s\n", artifact.path,
-				artifact.refused);
+	}
+	if (files_wanted)
+		status = report_files(result, json_wanted, status);
 	if (output_gone && status == 0)
 		return own_error("cannot write the output");
 	return status;
@@ -151,8 +164,13 @@ static int run(struct options *options, bool json)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	if (execpy_open(NULL, &engine, &err) < 0)
-		return own_error("%s", err.text);
+	if (execpy_open(NULL, &engine, &err) < 0) {
+		if (!json || execpy_failure(&options->request, &err, &result) < 0)
+			return own_error("%s", err.text);
+		status = report(result, json, false);
+		execpy_result_free(result);
+		return status;
+	}
 	cancellable = engine;
 	if (cancelled_by)
 		execpy_cancel(engine);

@@ -37,6 +37,9 @@ int engine_say(struct execpy_engine *engine, const struct bytes *frame, const in
 	/* Many messages at once, such as files: it takes them in its time. */
 	while (r == -EAGAIN && poll(&polled, 1, WARDEN_TAKES_MS) > 0)
 		r = frame_send(engine->socket, frame, fds, count);
+	/* A warden that ended has said why, and its end is seen on its socket. */
+	if (r == -EPIPE || r == -ECONNRESET)
+		return 0;
 	return r < 0 ? fail(err, -r, "engine: tell the warden") : 0;
 }
 

@@ -53,6 +53,7 @@ struct collected_file {
 	uint64_t size;
 	char sha256[65];
 	char *refused;
+	bool failed;
 	struct bytes content; /* when asked for */
 };
 

@@ -94,6 +94,11 @@ struct execpy_callbacks {
 EXECPY_API int execpy_run(struct execpy_engine *engine, const struct execpy_request *request,
 			  const struct execpy_callbacks *callbacks,
 			  struct execpy_result **ret_result, struct execpy_error *error);
+/* The result of a request for which there is no engine: internal_error with the
+ * reason that execpy_open() gave. For clients that always answer with a result. */
+EXECPY_API int execpy_failure(const struct execpy_request *request,
+			      const struct execpy_error *reason, struct execpy_result **ret_result);
+
 /* The verdict only: the code is verified in a fresh cell and never run. The
  * result's status is ok or blocked (or a failure of ours); callbacks are not
  * called. Otherwise as execpy_run(). */
@@ -137,6 +142,7 @@ EXECPY_API const char *execpy_result_explanation(struct execpy_result *result);
 struct execpy_artifact {
 	const char *path;    /* printable */
 	const char *refused; /* why it was not handed out, or NULL */
+	bool failed;         /* that was our failure: a full disk, say */
 	uint64_t size;
 	const char *sha256; /* "" when refused */
 };

@@ -276,6 +276,7 @@ void files_add(struct run *run, const struct frame *frame, int fd)
 		if (r < 0) {
 			bytes_free(&file.content);
 			file.refused = strdup(err.text);
+			file.failed = true;
 		}
 	}
 	file.media_type = files_media_type(name);

@@ -948,8 +948,8 @@ bool execpy_result_artifact(const struct execpy_result *result, size_t index,
 
 	if (index >= result->file_count)
 		return false;
-	*ret_artifact =
-		(struct execpy_artifact){file->path, file->refused, file->size, file->sha256};
+	*ret_artifact = (struct execpy_artifact){file->path, file->refused, file->failed,
+						 file->size, file->sha256};
 	return true;
 }
 

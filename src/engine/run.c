@@ -772,3 +772,26 @@ int execpy_probe(struct execpy_engine *engine, const struct execpy_request *requ
 {
 	return run_to_end(engine, request, NULL, false, true, ret_result, (struct error *)error);
 }
+
+int execpy_failure(const struct execpy_request *request, const struct execpy_error *reason,
+		   struct execpy_result **ret_result)
+{
+	struct execpy_result *result = calloc(1, sizeof *result);
+	struct error err = {0};
+
+	if (!result)
+		return -ENOMEM;
+	result->exit_code = -1;
+	result->status = EXECPY_INTERNAL_ERROR;
+	result->limits = limits_default();
+	result->policy = strdup(request->policy ? request->policy : "strict");
+	result->template = strdup(request->template ? request->template : "auto");
+	snprintf(result->internal, sizeof result->internal, "%s", reason->text);
+	snprintf(result->reason, sizeof result->reason, "%s", reason->text);
+	if (!result->policy || !result->template || make_id(result->id, &err) < 0) {
+		execpy_result_free(result);
+		return -ENOMEM;
+	}
+	*ret_result = result;
+	return 0;
+}

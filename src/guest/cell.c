@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,9 +72,6 @@ static int confine(int *ret_listener, struct error *err)
 		{"/var/cache/matplotlib", LANDLOCK_WRITE, false},
 		/* Its nodes; the directory itself is on a read-only mount. */
 		{"/dev", LANDLOCK_DEVICE, false},
-		/* A process may name itself and rename its threads; /proc holds
-		 * the cell's own processes only. */
-		{"/proc", LANDLOCK_WRITE, false},
 	};
 	static const struct landlock_plan plan = {
 		.paths = paths,
@@ -133,6 +131,10 @@ static int apply_limits(const struct frame *go, struct error *err)
 	resources.file_bytes = limits.disk_bytes;
 	if (!cpu_in_cgroup)
 		resources.cpu_seconds = limits.cpu_ms / 1000 + 2;
+	/* Without a cpu cgroup hundreds of busy processes would keep the warden
+	 * from looking. */
+	if (!cpu_in_cgroup && setpriority(PRIO_PROCESS, 0, CELL_NICE) < 0)
+		return fail(err, errno, "cell: setpriority");
 	if (!memory_in_cgroup) {
 		/* The warden samples and ends the run at its limit; this stops
 		 * what grows faster than it looks. What the template brought is

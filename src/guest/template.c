@@ -190,14 +190,16 @@ static __attribute__((noinline)) int enter_and_fork(struct entry *entry)
 	    !step(entry, "enter the uts namespace", setns(fds[FORK_FD_UTS], CLONE_NEWUTS)) ||
 	    (entry->own_network && !step(entry, "enter the network namespace",
 					 setns(fds[FORK_FD_CGROUP], CLONE_NEWNET))) ||
-	    !step(entry, "enter the mount namespace", setns(fds[FORK_FD_MOUNT], CLONE_NEWNS)) ||
-	    !step(entry, "make a cgroup namespace", unshare(CLONE_NEWCGROUP)))
+	    !step(entry, "enter the mount namespace", setns(fds[FORK_FD_MOUNT], CLONE_NEWNS)))
 		return -1;
 	pid = fork();
 	if (pid == 0) {
 		/* "0" to a v1 `tasks` file moves the calling thread alone, which
 		 * needs none of the locks that make other moves slow. */
 		if (entry->pids_join && write(fds[cgroup + entry->pids_join - 1], "0", 1) != 1)
+			_exit(1);
+		/* Only now: its root is where its maker stands. */
+		if (unshare(CLONE_NEWCGROUP) < 0)
 			_exit(1);
 		return 0;
 	}

@@ -24,7 +24,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,6 +99,27 @@ static bool is_real_root(void)
 	return until > UID_BASE + (1ul << 22); /* the largest pid that there can be */
 }
 
+/* What is needed later, when a failure would be worse: the one way to kill, and
+ * files large enough for a mailbox. */
+static int check_host(struct error *err)
+{
+	struct rlimit size;
+	autofd self = pidfd_open(getpid(), 0);
+
+	if (self < 0 || pidfd_send_signal(self, 0, NULL, 0) < 0)
+		return fail(err, errno, "warden: pidfd_send_signal");
+	if (getrlimit(RLIMIT_FSIZE, &size) < 0)
+		return fail(err, errno, "warden: read the file size limit");
+	if (size.rlim_max < MAILBOX_BYTES)
+		return refuse(err, EFBIG,
+			      "warden: the limit on file sizes (ulimit -H -f) is below %llu bytes",
+			      (unsigned long long)MAILBOX_BYTES);
+	size.rlim_cur = size.rlim_max;
+	if (setrlimit(RLIMIT_FSIZE, &size) < 0)
+		return fail(err, errno, "warden: raise the file size limit");
+	return 0;
+}
+
 static int prepare(struct warden *warden, int argc, char **argv, struct error *err)
 {
 	const char *guest = NULL, *fonts = NULL, *slash;
@@ -114,6 +137,9 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 	umask(022);
 	warden->engine = ENGINE_SOCKET;
 	warden->font_list = -1;
+	r = check_host(err);
+	if (r < 0)
+		return r;
 	warden->guest_program = seal_program(guest, err);
 	if (warden->guest_program < 0)
 		return warden->guest_program;

@@ -125,15 +125,14 @@ static void close_fds(int *fds, size_t count)
 		close_fd(&fds[i]);
 }
 
-/* MESSAGE_FAILED on the template's socket, if it is there. */
-static bool last_words(struct template *template, char *text, size_t size)
+/* MESSAGE_FAILED on a socket of somebody who ended, if it is there. */
+static bool last_words(struct template *template, int socket, char *text, size_t size)
 {
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
 	size_t count = 0;
 
-	while (frame_receive(template->socket, &template->warden->buffer, &frame, fds, &count) ==
-	       1) {
+	while (frame_receive(socket, &template->warden->buffer, &frame, fds, &count) == 1) {
 		close_fds(fds, count);
 		if (frame.type == MESSAGE_FAILED) {
 			text_of(&frame, text, size);
@@ -148,7 +147,8 @@ static void template_died(struct template *template, const char *what, int statu
 	char why[ERROR_TEXT_MAX];
 
 	/* Its own last words say more than its status. */
-	if (last_words(template, why, sizeof why)) {
+	if (last_words(template, template->socket, why, sizeof why) ||
+	    last_words(template, template->keeper_socket, why, sizeof why)) {
 		mark_dead(template, why);
 		return;
 	}
@@ -173,8 +173,8 @@ static void on_keeper(evutil_socket_t socket, short what, void *argument)
 		return;
 	close_fds(fds, count);
 	if (r <= 0) {
+		/* Its wait status follows by its pidfd. */
 		event_del(template->keeper_event);
-		mark_dead(template, "the keeper ended");
 	} else if (frame.type == MESSAGE_FAILED) {
 		text_of(&frame, text, sizeof text);
 		mark_dead(template, text);
@@ -298,6 +298,8 @@ static int send_preload(struct template *template, struct error *err)
 	}
 	frame_end(&frame, at);
 	r = frame_send(template->socket, &frame, NULL, 0);
+	if (r == -EPIPE || r == -ECONNRESET)
+		return 0;
 	return r < 0 ? fail(err, -r, "warden: tell the template") : 0;
 }
 

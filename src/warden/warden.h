@@ -94,7 +94,7 @@ struct cell {
 	uint64_t run;
 	bool has_run, warm, offered;
 	int64_t asked_us, started_us, ended_us;
-	int64_t stop_asked_us;
+	int64_t stop_asked_us, poll_cost_us;
 	enum ending ending;
 	uint64_t reason; /* of an engine's kill */
 	int status;
