@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the source must be, and syntax errors in CPython's words."""
 import io
+import subprocess
 import zipfile
 
 import pytest
 
-from verdicts import blocked, verify
+from verdicts import TOOL, blocked, verify
 
 
 def only(code, *options):
@@ -150,3 +151,8 @@ def test_at_most_200_findings_and_blocks_come_first():
     verdict = verify(code)
     assert len(verdict["findings"]) == 200 and verdict["truncated"]
     assert blocked(verdict) and any(f["severity"] == "block" for f in verdict["findings"])
+
+
+def test_warnings_of_the_compiler_are_left_to_the_run():
+    done = subprocess.run([TOOL, "-"], input=b"x = 1\nprint(x is 1, '\\d')\n", capture_output=True)
+    assert done.stderr == b"" and done.returncode == 0

@@ -33,7 +33,7 @@ static bool for_people(const char *path)
 		"builtins.print", "warnings.warn", "logging.info", "logging.debug",
 		"logging.warning", "logging.error", "logging.critical", "logging.exception",
 		"sys.stdout.write", "sys.stderr.write", "sys.exit", "builtins.input",
-		"pprint.pprint", "builtins.len", "argparse.ArgumentParser",
+		"pprint.pprint", "builtins.len", "argparse.ArgumentParser", "builtins.hasattr",
 	};
 	static const char *const prefixes[] = {"re.", "argparse.", "textwrap.", "difflib.",
 					       "unittest.mock.", "logging.getLogger()."};
@@ -148,11 +148,15 @@ static bool name_is_risky(const struct value *base, const struct value *name)
 	if (module)
 		return true;
 	if (name->flags & VALUE_PREFIX) {
-		/* f"visit_{kind}" is honest; what begins with "_" may be anything. */
+		/* f"visit_{kind}" and f"_{kind}" are honest; what begins with "__", or
+		 * with nothing known, may be anything. */
 		struct span text;
 
-		return !value_text((struct value *)name, &text) || !text.length ||
-		       text.data[0] == '_';
+		if (!value_text((struct value *)name, &text) || !text.length)
+			return true;
+		if (text.data[0] == '_')
+			return name->flags & VALUE_COMPUTED || (text.length > 1 && text.data[1] == '_');
+		return false;
 	}
 	return name->flags & VALUE_COMPUTED;
 }
@@ -227,12 +231,8 @@ static struct value *call_builtin(struct walk *walk, const char *name, struct ca
 {
 	if (strcmp(name, "getattr") == 0)
 		return call_getattr(walk, call, false);
-	if (strcmp(name, "hasattr") == 0) {
-		if (call->count > 1 && is_whole_text(value_plain(call->values[1])))
-			check_attribute_name(walk, value_plain(call->values[1])->object,
-					     call->node, value_plain(call->values[0]));
+	if (strcmp(name, "hasattr") == 0)
 		return &value_unknown;
-	}
 	if (strcmp(name, "setattr") == 0 || strcmp(name, "delattr") == 0)
 		return call_getattr(walk, call, true);
 	if (strcmp(name, "globals") == 0 || strcmp(name, "locals") == 0)
@@ -363,6 +363,10 @@ static struct value *call_reference(struct walk *walk, struct value *callee, str
 		value = fold_call(walk, reference->path, call);
 	if (reference->judgement == JUDGED_CALL && reference->info)
 		check_call(walk, reference, reference->info, NULL, call, &value);
+	/* A method of an unknown thing is judged when it is called. */
+	if (reference->judgement == JUDGED_BAD && reference->info &&
+	    strncmp(reference->info->name, "?.", 2) == 0)
+		use(walk, callee, call->node, VISIT_CALLED);
 	if (strcmp(reference->path, "types.FunctionType") == 0 ||
 	    strcmp(reference->path, "types.CodeType") == 0)
 		report_reference(walk, reference, call->node);

@@ -190,27 +190,74 @@ static bool sql_file_name(const char *at, const char *end, struct span *ret_name
 	return true;
 }
 
+/* Behind white space and comments. */
+static const char *skip_blank(const char *at, const char *end)
+{
+	for (;;) {
+		const char *close;
+
+		at = skip_space(at, end);
+		if (end - at >= 2 && at[0] == '-' && at[1] == '-') {
+			close = memchr(at, '\n', (size_t)(end - at));
+			at = close ? close : end;
+		} else if (end - at >= 2 && at[0] == '/' && at[1] == '*') {
+			close = memmem(at + 2, (size_t)(end - at - 2), "*/", 2);
+			at = close ? close + 2 : end;
+		} else {
+			return at;
+		}
+	}
+}
+
+/* Behind the semicolon that ends the statement. */
+static const char *skip_statement(const char *at, const char *end)
+{
+	for (char quote = 0; at < end; at++) {
+		if (quote) {
+			if (*at == quote)
+				quote = 0;
+		} else if (*at == '\'' || *at == '"') {
+			quote = *at;
+		} else if (*at == ';') {
+			return at + 1;
+		}
+	}
+	return end;
+}
+
 static void check_sql(struct walk *walk, struct value *value, const struct node *node)
 {
+	static const char *const functions[] = {"load_extension", "writefile", "readfile",
+						"fts3_tokenizer"};
 	struct span text, name;
 	const char *at, *end;
 
 	value = value_plain(value);
 	if (!value_text(value, &text))
 		return;
-	at = (const char *)text.data;
-	end = at + text.length;
-	for (; at < end; at++) {
+	end = (const char *)text.data + text.length;
+	for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
+		const char *found = strcasestr((const char *)text.data, functions[i]);
+
+		if (!found)
+			continue;
+		found = skip_space(found + strlen(functions[i]), end);
+		if (found < end && *found == '(') {
+			report(walk, RULE_SQL_FILE, node, functions[i], NULL);
+			return;
+		}
+	}
+	for (at = skip_blank((const char *)text.data, end); at < end;
+	     at = skip_blank(skip_statement(at, end), end)) {
 		const char *found = NULL, *file = NULL;
 
-		if (at > (const char *)text.data && isalnum((unsigned char)at[-1]))
-			continue;
 		if (word_at(at, end, "attach")) {
 			found = "ATTACH";
 			file = at + 6;
 		} else if (word_at(at, end, "vacuum")) {
 			const char *into = skip_space(at + 6, end);
 
+			/* A schema's name may stand between. */
 			while (into < end && (isalnum((unsigned char)*into) || *into == '_') &&
 			       !word_at(into, end, "into"))
 				into++;
@@ -219,19 +266,12 @@ static void check_sql(struct walk *walk, struct value *value, const struct node 
 				found = "VACUUM INTO";
 				file = into + 4;
 			}
-		} else if (word_at(at, end, "load_extension") || word_at(at, end, "writefile") ||
-			   word_at(at, end, "readfile") || word_at(at, end, "fts3_tokenizer")) {
-			report(walk, RULE_SQL_FILE, node, "load_extension", NULL);
-			return;
 		}
 		if (!found)
 			continue;
-		if (sql_file_name(file, end, &name)) {
-			enum path_place place = path_place(name, false);
-
-			if (span_equals(name, ":memory:") || place == PATH_INSIDE)
-				continue;
-		}
+		if (sql_file_name(file, end, &name) &&
+		    (span_equals(name, ":memory:") || path_place(name, false) == PATH_INSIDE))
+			continue;
 		/* A name that is not written here can be any. */
 		report(walk, RULE_SQL_FILE, node, found, NULL);
 		return;
@@ -978,6 +1018,16 @@ static void check_argument(const struct check *check, char how, struct value *va
 		    (value->object == Py_True ||
 		     (is_whole_text(value) &&
 		      PyUnicode_CompareWithASCIIString(value->object, "fully_trusted") == 0)))
+			report(walk, check->rule, node, check->name, NULL);
+		return;
+	case 'X':
+		value = value_plain(value);
+		number = 4;
+		if (value->kind == VALUE_CONSTANT && PyLong_CheckExact(value->object))
+			number = PyLong_AsLong(value->object);
+		PyErr_Clear();
+		/* PROT_EXEC; a constant of the module has its own entry. */
+		if (number & 4 && value->kind != VALUE_REFERENCE)
 			report(walk, check->rule, node, check->name, NULL);
 		return;
 	case 'j':

@@ -42,6 +42,12 @@ static void use_one(struct walk *walk, const struct reference *reference,
 {
 	switch (reference->judgement) {
 	case JUDGED_BAD:
+		/* `planet.system` is a word like any other, and so is a method that
+		 * the code defines itself. */
+		if (reference->info && strncmp(reference->info->name, "?.", 2) == 0 &&
+		    (!(flags & VISIT_CALLED) ||
+		     (reference->name && attribute_defined(walk, reference->name))))
+			return;
 		report_reference(walk, reference, node);
 		return;
 	case JUDGED_REFUSED:

@@ -65,6 +65,30 @@ static struct value *looked_at(struct walk *walk, struct value *value, struct no
 
 static struct value *fold_format(struct walk *walk, struct value *left, struct value *right);
 
+/* The names that are refused as attributes end in "_", or in these words. */
+static bool ends_plainly(PyObject *text)
+{
+	static const char *const ends[] = {"globals", "locals", "builtins", "frame", "code",
+					   "contents", "system", "popen", "back", "consts"};
+	Py_ssize_t length;
+	const char *bytes = PyUnicode_AsUTF8AndSize(text, &length);
+
+	if (!bytes) {
+		PyErr_Clear();
+		return false;
+	}
+	if (length < 2 || bytes[length - 1] == '_')
+		return false;
+	for (size_t i = 0; i < ARRAY_LENGTH(ends); i++) {
+		size_t size = strlen(ends[i]);
+
+		if ((size_t)length <= size ? strcmp(ends[i] + size - length, bytes) == 0
+					   : strcmp(bytes + length - size, ends[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
 static struct value *add(struct walk *walk, struct value *left, struct value *right)
 {
 	uint32_t flags;
@@ -89,11 +113,14 @@ static struct value *add(struct walk *walk, struct value *left, struct value *ri
 	if (is_text(left) && left->flags & VALUE_PREFIX)
 		return left;
 	if (is_text(left) && right->kind != VALUE_CONSTANT) {
-		struct value *value = value_borrowed(walk, left->object,
-						     left->flags | VALUE_PREFIX);
-
-		return value;
+		return value_borrowed(walk, left->object,
+				      left->flags | VALUE_PREFIX |
+					      (right->flags & VALUE_COMPUTED));
 	}
+	/* `kind + "_handler"` is no name of an internal, whatever kind is. */
+	if (left->kind == VALUE_UNKNOWN && !(left->flags & VALUE_COMPUTED) && is_text(right) &&
+	    ends_plainly(right->object))
+		return &value_unknown;
 	if (length_of(left) < 0 || length_of(right) < 0 ||
 	    Py_TYPE(left->object) != Py_TYPE(right->object))
 		return &value_computed;
@@ -291,18 +318,25 @@ struct value *fold_joined(struct walk *walk, struct node *node)
 {
 	const struct list *parts = children(node, JoinedStr_values);
 	struct builder builder = {0};
+	PyObject *last = NULL;
+	struct value *joined;
+	bool computed = false;
 
 	for (size_t i = 0; i < parts->count; i++) {
 		struct node *part = parts->items[i].node;
 		struct value *value;
 		PyObject *text;
 
+		last = NULL;
+
 		if (kind_of(part) == NODE_Constant) {
 			text = leaf(part, Constant_value);
 			builder_add(walk, &builder, PyUnicode_CheckExact(text) ? text : NULL);
+			last = PyUnicode_CheckExact(text) ? text : NULL;
 			continue;
 		}
 		value = visit(walk, child(part, FormattedValue_value), VISIT_BASE);
+		computed |= (value->flags & VALUE_COMPUTED) != 0;
 		if (child(part, FormattedValue_format_spec)) {
 			visit(walk, child(part, FormattedValue_format_spec), 0);
 			text = NULL;
@@ -331,7 +365,12 @@ struct value *fold_joined(struct walk *walk, struct node *node)
 		builder_add(walk, &builder, text);
 		Py_XDECREF(text);
 	}
-	return looked_at(walk, builder_value(walk, &builder), node);
+	if (builder.partial && !builder.text && !computed && last && ends_plainly(last))
+		return &value_unknown;
+	joined = builder_value(walk, &builder);
+	if (computed && builder.partial)
+		joined->flags |= VALUE_COMPUTED;
+	return looked_at(walk, joined, node);
 }
 
 /* "%s/%s" % (a, b): only %s, %d, %c and %%, the others end what is known. */

@@ -123,11 +123,17 @@ void attribute_remember(struct walk *walk, PyObject *name, struct value *value)
 {
 	struct binding *binding;
 
-	if (value->kind == VALUE_UNKNOWN)
-		return;
 	binding = insert(walk, &walk->attribute_slots, &walk->attribute_slot_count,
 			 &walk->attribute_used, name);
-	binding->all = value_either(walk, binding->all, value);
+	if (value->kind != VALUE_UNKNOWN)
+		binding->all = value_either(walk, binding->all, value);
+}
+
+bool attribute_defined(const struct walk *walk, PyObject *name)
+{
+	return walk->attribute_slot_count &&
+	       walk->attribute_slots[slot_of(walk->attribute_slots, walk->attribute_slot_count, name)]
+		       .name;
 }
 
 void binding_set(struct walk *walk, struct scope *scope, struct binding *binding,

@@ -308,6 +308,8 @@ void binding_set(struct walk *walk, struct scope *scope, struct binding *binding
 		 struct value *value);
 struct value *attribute_value(struct walk *walk, PyObject *name);
 void attribute_remember(struct walk *walk, PyObject *name, struct value *value);
+/* Does the code define an attribute or a method of this name itself? */
+bool attribute_defined(const struct walk *walk, PyObject *name);
 
 /* expression.c */
 enum visit_flag {
