@@ -474,7 +474,7 @@ static struct value *element_of_one(struct walk *walk, struct value *base, struc
 		return all ? all : &value_unknown;
 	}
 	case VALUE_CONSTANT:
-		return fold_slice(walk, base, (struct value *[3]){key, NULL, &value_unknown});
+		return fold_index(walk, base, key);
 	default:
 		return base->kind == VALUE_UNKNOWN ? base : &value_unknown;
 	}

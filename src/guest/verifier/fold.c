@@ -543,21 +543,26 @@ static struct value *sequence_of(struct walk *walk, PyObject *list)
 	return value;
 }
 
-struct value *fold_slice(struct walk *walk, struct value *base, struct value **bounds)
+struct value *fold_index(struct walk *walk, struct value *base, struct value *key)
+{
+	long number;
+
+	if (length_of(base) < 0)
+		return &value_unknown;
+	if (base->flags & VALUE_PREFIX || !small_number(value_plain(key), &number))
+		return &value_computed;
+	if (number < 0)
+		number += length_of(base);
+	return value_constant(walk, PySequence_GetItem(base->object, number), 0);
+}
+
+/* A bound that is not there is NULL. */
+struct value *fold_slice(struct walk *walk, struct value *base, struct value *const bounds[3])
 {
 	PyObject *parts[3] = {NULL, NULL, NULL}, *slice, *result;
-	long number;
 
 	if (length_of(base) < 0 || base->flags & VALUE_PREFIX)
 		return base->kind == VALUE_CONSTANT ? &value_computed : &value_unknown;
-	if (bounds[2] == &value_unknown) { /* an index */
-		if (!small_number(value_plain(bounds[0]), &number))
-			return &value_computed;
-		return value_constant(walk, PySequence_GetItem(base->object,
-							       number < 0 ? number + length_of(base)
-									  : number),
-				      0);
-	}
 	for (int i = 0; i < 3; i++) {
 		if (!bounds[i])
 			continue;

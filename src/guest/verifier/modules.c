@@ -94,19 +94,29 @@ static int add_sequence(const char *name)
 
 int modules_init(struct error *err)
 {
-	PyObject *builtins;
+	PyObject *builtins = PyImport_ImportModule("builtins");
 
-	if (installed)
-		return 0;
-	installed = PySet_New(NULL);
-	builtins = PyImport_ImportModule("builtins");
-	if (!installed || !builtins || add_sequence("builtin_module_names") < 0 ||
-	    add_sequence("path") < 0 || add_name("__future__", 10) < 0) {
+	if (!builtins) {
 		PyErr_Clear();
-		return fail(err, EIO, "cannot list the modules that can be imported");
+		return fail(err, EIO, "cannot find the module builtins");
 	}
 	builtin_names = PyModule_GetDict(builtins); /* lives as long as the module */
 	return 0;
+}
+
+/* Listing takes milliseconds, and much code imports nothing that is not loaded
+ * already. False when the list could not be made: then nothing is said to be
+ * missing. */
+static bool list_installed(void)
+{
+	if (!installed) {
+		installed = PySet_New(NULL);
+		if (!installed || add_sequence("builtin_module_names") < 0 ||
+		    add_sequence("path") < 0 || add_name("__future__", 10) < 0)
+			Py_CLEAR(installed);
+		PyErr_Clear();
+	}
+	return installed != NULL;
 }
 
 bool is_builtin_name(PyObject *name)
@@ -117,7 +127,8 @@ bool is_builtin_name(PyObject *name)
 bool module_exists(const char *name)
 {
 	PyObject *text = PyUnicode_FromString(name);
-	bool exists = text && PySet_Contains(installed, text) == 1;
+	bool exists = text && (PyDict_Contains(PyImport_GetModuleDict(), text) == 1 ||
+			       !list_installed() || PySet_Contains(installed, text) == 1);
 
 	Py_XDECREF(text);
 	PyErr_Clear();
@@ -266,7 +277,7 @@ static int distance(const char *a, const char *b, int most)
 
 static const char *nearest(const char *name)
 {
-	PyObject *items = PySequence_List(installed);
+	PyObject *items = list_installed() ? PySequence_List(installed) : PyList_New(0);
 	int most = strlen(name) <= 4 ? 1 : 2, best = most + 1;
 	static char found[64];
 

@@ -361,7 +361,8 @@ struct value *fold_joined(struct walk *walk, struct node *node);
 struct value *fold_method(struct walk *walk, struct value *self, PyObject *name,
 			  const struct call *call);
 struct value *fold_call(struct walk *walk, const char *path, const struct call *call);
-struct value *fold_slice(struct walk *walk, struct value *base, struct value **bounds);
+struct value *fold_index(struct walk *walk, struct value *base, struct value *key);
+struct value *fold_slice(struct walk *walk, struct value *base, struct value *const bounds[3]);
 struct value *path_join(struct walk *walk, struct value *left, struct value *right, bool path);
 bool fold_afford(struct walk *walk, Py_ssize_t length);
 
