@@ -23,7 +23,7 @@
 
 /* A result. */
 #define RESPONSE_BYTES_MAX     (32 * MIB) /* values, displays, error of one run */
-#define BUNDLE_TYPES_MAX     64 /* MIME types of one value or display */
+#define BUNDLE_TYPES_MAX       64         /* MIME types of one value or display */
 #define VERDICT_BYTES_MAX      (1 * MIB)  /* 200 findings of at most 900 bytes */
 #define DISPLAY_COUNT_MAX      256
 #define TRACEBACK_FRAMES_MAX   64
@@ -43,12 +43,12 @@
 
 /* A run's life, in milliseconds. */
 #define TEMPLATE_START_MS  60000 /* imports included */
-#define WARDEN_TAKES_MS      10000 /* a message, while it is busy */
+#define WARDEN_TAKES_MS    10000 /* a message, while it is busy */
 #define CELL_START_MS      10000
 #define DRAIN_MS           100 /* children of a main process that ended */
 #define FRAMES_WAIT_MS     50  /* for the frames at a time limit */
 #define USAGE_POLL_MS      5   /* the finest step of CPU accounting */
-#define CELL_NICE          10 /* only where no cgroup shares out the processors */
+#define CELL_NICE          10  /* only where no cgroup shares out the processors */
 #define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
 
 #endif

@@ -199,12 +199,11 @@ static bool beneath(const char *path, const char *directory)
 static bool may_write(const char *path)
 {
 	static const char *const places[] = {
-		"/workspace",  "/tmp",        "/dev/shm",  "/var/tmp", "/dev/fd/1", "/dev/fd/2", "/proc/self/fd/1", "/proc/self/fd/2",
+		"/workspace", "/tmp", "/dev/shm", "/var/tmp", "/dev/fd/1", "/dev/fd/2",
+		"/proc/self/fd/1", "/proc/self/fd/2",
 		/* libuuid keeps its clock there; it does without. */
-		"/var/lib/libuuid",
-		   "/var/cache/matplotlib",
-		"/dev/null",   "/dev/zero",   "/dev/full", "/dev/random", "/dev/urandom",
-		"/dev/stdout", "/dev/stderr", "/dev/tty"};
+		"/var/lib/libuuid", "/var/cache/matplotlib", "/dev/null", "/dev/zero", "/dev/full",
+		"/dev/random", "/dev/urandom", "/dev/stdout", "/dev/stderr", "/dev/tty"};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
 		if (beneath(path, places[i]))

@@ -78,7 +78,8 @@ int verdict_add_import(struct verdict *verdict, const char *module)
 {
 	char *copy, **grown;
 
-	if (strlen(module) > VERDICT_IMPORT_BYTES_MAX || verdict->import_count >= VERDICT_IMPORTS_MAX)
+	if (strlen(module) > VERDICT_IMPORT_BYTES_MAX ||
+	    verdict->import_count >= VERDICT_IMPORTS_MAX)
 		return 0;
 	for (size_t i = 0; i < verdict->import_count; i++)
 		if (strcmp(verdict->imports[i], module) == 0)
@@ -300,7 +301,8 @@ int verdict_of_crash(enum severity severity, const char *how, struct verdict *re
 	int r;
 
 	snprintf(message, sizeof message, "the code could not be verified: %s", how);
-	r = verdict_add(&verdict, RULE_CRASH, severity, whole, message, rule_infos[RULE_CRASH].hint);
+	r = verdict_add(&verdict, RULE_CRASH, severity, whole, message,
+			rule_infos[RULE_CRASH].hint);
 	if (r == 0)
 		*ret_verdict = verdict;
 	return r;

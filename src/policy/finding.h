@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "policy/rules.h"
 
-#define FINDINGS_MAX            200
-#define FINDING_TEXT_BYTES_MAX  400 /* a message, a hint */
-#define VERDICT_IMPORTS_MAX     200
+#define FINDINGS_MAX             200
+#define FINDING_TEXT_BYTES_MAX   400 /* a message, a hint */
+#define VERDICT_IMPORTS_MAX      200
 #define VERDICT_IMPORT_BYTES_MAX 100
 
 struct finding {
@@ -24,7 +24,7 @@ struct finding {
 
 struct verdict {
 	bool blocked;
-	bool truncated; /* there were more findings than FINDINGS_MAX */
+	bool truncated;           /* there were more findings than FINDINGS_MAX */
 	struct finding *findings; /* by line, column */
 	size_t finding_count;
 	char **imports; /* top-level modules that the code imports, each once */

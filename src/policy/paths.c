@@ -64,8 +64,9 @@ static const struct {
 
 /* Components that hold secrets wherever they stand outside the workspace. */
 static const char *const secret_components[] = {
-	".ssh", ".aws", ".gnupg", ".netrc", ".pgpass", ".docker", ".kube", ".git-credentials",
-	".bash_history", ".pypirc", "id_rsa", "id_ed25519", "environ", "mem", ".config",
+	".ssh",    ".aws",       ".gnupg",           ".netrc",        ".pgpass",
+	".docker", ".kube",      ".git-credentials", ".bash_history", ".pypirc",
+	"id_rsa",  "id_ed25519", "environ",          "mem",           ".config",
 };
 
 bool path_normalize(struct span path, bool prefix, char ret_path[PATH_TEXT_MAX])

@@ -22,7 +22,6 @@
 #include <sys/stat.h>
 #include <yaml.h>
 
-
 struct parse {
 	yaml_parser_t parser;
 	yaml_event_t event;
@@ -92,7 +91,8 @@ static int scalar(struct parse *parse, const char *what, char *ret_text, size_t 
 		return wrong(parse, event->start_mark, "%s must be one word", what);
 	length = event->data.scalar.length;
 	if (!length || length >= size || memchr(event->data.scalar.value, '\0', length))
-		return wrong(parse, event->start_mark, "%s must have 1 to %zu bytes", what, size - 1);
+		return wrong(parse, event->start_mark, "%s must have 1 to %zu bytes", what,
+			     size - 1);
 	memcpy(ret_text, event->data.scalar.value, length);
 	ret_text[length] = '\0';
 	return 0;
@@ -311,14 +311,15 @@ static int parse_key(struct parse *parse)
 			return r;
 		if (policy_find(text, &base) < 0)
 			return wrong(parse, parse->event.start_mark,
-				     "there is no profile '%s': use strict, standard or open", text);
+				     "there is no profile '%s': use strict, standard or open",
+				     text);
 		memcpy(parse->policy.severity, base.severity, sizeof base.severity);
 		parse->policy.profile = base.profile;
 		return 0;
 	}
 	if (strcmp(key, "rules") == 0)
 		return (r = once(parse, &parse->seen_rules, key, mark)) < 0 ? r
-									     : parse_rules(parse);
+									    : parse_rules(parse);
 	if (strcmp(key, "modules") == 0)
 		return (r = once(parse, &parse->seen_modules, key, mark)) < 0
 			       ? r
@@ -329,7 +330,7 @@ static int parse_key(struct parse *parse)
 			       : parse_names(parse, false);
 	if (strcmp(key, "paths") == 0)
 		return (r = once(parse, &parse->seen_paths, key, mark)) < 0 ? r
-									     : parse_paths(parse);
+									    : parse_paths(parse);
 	return wrong(parse, mark,
 		     "there is no key '%s': use name, profile, rules, modules, calls, paths", key);
 }
@@ -360,12 +361,10 @@ static int parse_document(struct parse *parse)
 	return 0;
 }
 
-int policy_parse(struct span text, const char *origin, struct policy *ret_policy,
-		 struct error *err)
+int policy_parse(struct span text, const char *origin, struct policy *ret_policy, struct error *err)
 {
-	struct parse parse = {.origin = origin,
-			      .policy = policy_profile(PROFILE_STRICT),
-			      .err = err};
+	struct parse parse = {
+		.origin = origin, .policy = policy_profile(PROFILE_STRICT), .err = err};
 	const char *base;
 	int r;
 

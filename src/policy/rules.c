@@ -8,9 +8,11 @@
 #include <string.h>
 
 const struct rule_info rule_infos[RULE_COUNT] = {
-#define RULE(identifier, id, kind, strict, standard, open, matches, message, hint, reason) \
-	[RULE_##identifier] = {id,      kind,    {SEVERITY_##strict, SEVERITY_##standard, SEVERITY_##open}, \
-			       matches, message, hint, reason},
+#define RULE(identifier, id, kind, strict, standard, open, matches, message, hint, reason)   \
+	[RULE_##identifier] = {                                                              \
+		id,      kind,    {SEVERITY_##strict, SEVERITY_##standard, SEVERITY_##open}, \
+		matches, message, hint,                                                      \
+		reason},
 #include "policy/rules.def"
 #undef RULE
 };
@@ -48,13 +50,13 @@ enum rule rule_find(const char *id)
 }
 
 static const struct name_info names[] = {
-#define LISTED(name, rule, hint)  {name, NAME_LISTED, RULE_##rule, hint},
-#define HARD(name, rule, hint)    {name, NAME_HARD, RULE_##rule, hint},
-#define FINE(name)                {name, NAME_FINE, RULE_COUNT, NULL},
-#define FINE_BELOW(name)          {name, NAME_FINE_BELOW, RULE_COUNT, NULL},
-#define BAD(name, rule, hint)     {name, NAME_BAD, RULE_##rule, hint},
+#define LISTED(name, rule, hint)    {name, NAME_LISTED, RULE_##rule, hint},
+#define HARD(name, rule, hint)      {name, NAME_HARD, RULE_##rule, hint},
+#define FINE(name)                  {name, NAME_FINE, RULE_COUNT, NULL},
+#define FINE_BELOW(name)            {name, NAME_FINE_BELOW, RULE_COUNT, NULL},
+#define BAD(name, rule, hint)       {name, NAME_BAD, RULE_##rule, hint},
 #define CALL(name, rule, arguments) {name, NAME_CALL, RULE_##rule, arguments},
-#define ALIAS(name, target)       {name, NAME_ALIAS, RULE_COUNT, target},
+#define ALIAS(name, target)         {name, NAME_ALIAS, RULE_COUNT, target},
 #include "policy/names.def"
 };
 
@@ -74,7 +76,8 @@ static uint16_t attribute_slots[ATTRIBUTE_SLOTS];
 static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
 
 _Static_assert(ARRAY_LENGTH(names) < NAME_SLOTS / 2, "the hash of names is too full");
-_Static_assert(ARRAY_LENGTH(attributes) < ATTRIBUTE_SLOTS / 2, "the hash of attributes is too full");
+_Static_assert(ARRAY_LENGTH(attributes) < ATTRIBUTE_SLOTS / 2,
+	       "the hash of attributes is too full");
 
 static uint32_t hash_bytes(const char *data, size_t length)
 {
@@ -168,24 +171,28 @@ static void document_cell(struct bytes *out, const char *text)
 
 void rules_document(struct bytes *out)
 {
-	bytes_append_text(out,
-			  "# Rules\n\n"
-			  "Made from `src/policy/rules.def` and `src/policy/names.def` by "
-			  "`verify-tool --rules-md`; a test fails when this file is stale.\n\n"
-			  "A finding of severity `block` refuses the code; `warn` and `note` are told and the "
-			  "code runs; `off` is not told. `%s` stands for the name at fault. A use of a listed "
-			  "module always reads `module 'NAME' is not allowed`. docs/policies.md tells how to "
-			  "change severities and names.\n\n"
-			  "The rules are a guide and a gate. The fence is the jail.\n");
+	bytes_append_text(
+		out,
+		"# Rules\n\n"
+		"Made from `src/policy/rules.def` and `src/policy/names.def` by "
+		"`verify-tool --rules-md`; a test fails when this file is stale.\n\n"
+		"A finding of severity `block` refuses the code; `warn` and `note` are told and "
+		"the "
+		"code runs; `off` is not told. `%s` stands for the name at fault. A use of a "
+		"listed "
+		"module always reads `module 'NAME' is not allowed`. docs/policies.md tells how to "
+		"change severities and names.\n\n"
+		"The rules are a guide and a gate. The fence is the jail.\n");
 	for (size_t i = 0; i < RULE_COUNT; i++) {
 		const struct rule_info *rule = &rule_infos[i];
 
 		if (i == 0 || strcmp(rule->kind, rule_infos[i - 1].kind) != 0)
 			bytes_append_format(out,
 					    "\n## %s\n\n"
-					    "| rule | matches | strict | standard | open | message | hint | reason |\n"
+					    "| rule | matches | strict | standard | open | message "
+					    "| hint | reason |\n"
 					    "|---|---|---|---|---|---|---|---|\n",
-					    strcmp(rule->kind, "source") == 0 ? "Source"
+					    strcmp(rule->kind, "source") == 0   ? "Source"
 					    : strcmp(rule->kind, "danger") == 0 ? "Danger"
 										: "About to fail");
 		bytes_append_format(out, "| `%s` |", rule->id);

@@ -49,13 +49,13 @@ enum rule rule_find(const char *id);
 
 /* What names.def says of a dotted name. */
 enum name_kind {
-	NAME_LISTED, /* a module that is refused unless every use of it is harmless */
-	NAME_HARD,   /* the same, and importing it without a harmless use is refused too */
-	NAME_FINE,   /* a harmless use */
+	NAME_LISTED,     /* a module that is refused unless every use of it is harmless */
+	NAME_HARD,       /* the same, and importing it without a harmless use is refused too */
+	NAME_FINE,       /* a harmless use */
 	NAME_FINE_BELOW, /* a harmless use, and everything below it */
-	NAME_BAD,    /* refused wherever it is mentioned, under `rule` */
-	NAME_CALL,   /* may be mentioned; a call is judged by its arguments */
-	NAME_ALIAS,  /* another name of `text` */
+	NAME_BAD,        /* refused wherever it is mentioned, under `rule` */
+	NAME_CALL,       /* may be mentioned; a call is judged by its arguments */
+	NAME_ALIAS,      /* another name of `text` */
 };
 
 struct name_info {

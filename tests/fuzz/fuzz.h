@@ -15,12 +15,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Once, before the first input. 77: this host cannot run the target. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-#define MUST(condition)                                                                      \
-	do {                                                                                 \
-		if (!(condition)) {                                                          \
+#define MUST(condition)                                                                            \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
 			fprintf(stderr, "%s:%d: must hold: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                             \
-		}                                                                            \
+			abort();                                                                   \
+		}                                                                                  \
 	} while (0)
 
 static inline unsigned fuzz_open_descriptors(void)

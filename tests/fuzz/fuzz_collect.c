@@ -11,8 +11,8 @@
 #include <errno.h>
 
 #define DIRECTORIES_MAX 100
-#define ENTRIES_MAX 1500
-#define DISK MIB
+#define ENTRIES_MAX     1500
+#define DISK            MIB
 
 static struct directory {
 	int fd, parent;
@@ -82,8 +82,9 @@ static void make_file(const char *name, uint64_t size)
 
 static void step(struct reader *reader)
 {
-	static const char *const targets[] = {"/etc/passwd", "/", ".", "..", "/proc/self/fd/0",
-					      "/proc/self/exe", "a", "../../../../etc/passwd"};
+	static const char *const targets[] = {
+		"/etc/passwd",           "/", ".", "..", "/proc/self/fd/0", "/proc/self/exe", "a",
+		"../../../../etc/passwd"};
 	uint8_t what = reader_u8(reader);
 	char name[256], other[300];
 
@@ -113,8 +114,8 @@ static void step(struct reader *reader)
 		if (entry_count > 0) {
 			const struct entry *from = &entries[reader_u16(reader) % entry_count];
 
-			if (linkat(directories[from->parent].fd, from->name, directories[here].fd, name,
-				   0) == 0)
+			if (linkat(directories[from->parent].fd, from->name, directories[here].fd,
+				   name, 0) == 0)
 				remember(name, false);
 		}
 		break;

@@ -23,8 +23,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void check_within(struct span inner, struct span outer)
 {
 	MUST(inner.length <= outer.length);
-	MUST(inner.length == 0 || (inner.data >= outer.data &&
-				   inner.data + inner.length <= outer.data + outer.length));
+	MUST(inner.length == 0 ||
+	     (inner.data >= outer.data && inner.data + inner.length <= outer.data + outer.length));
 }
 
 /* Reads all fields; when all are well-formed, writes the same frame again. */
@@ -125,7 +125,8 @@ static void over_a_socket(struct span input)
 	for (unsigned sent = 0; reader.left > 0 && sent < 64; sent++) {
 		size_t fds = reader_u8(&reader) % 40, controls = reader_u8(&reader) % 24;
 		size_t length = reader_u16(&reader);
-		struct span message = reader_take(&reader, length < reader.left ? length : reader.left);
+		struct span message =
+			reader_take(&reader, length < reader.left ? length : reader.left);
 
 		if (peer_sends(pair[0], message, fds, controls) >= 0)
 			we_receive(pair[1], &buffer);

@@ -32,7 +32,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 /* Mostly near the truth; the whole area only now and then, for it takes long. */
 static uint32_t claim(uint32_t said, size_t truth)
 {
-	return said >= 0xffff0000 ? said : (uint32_t)(truth + said % 65536 - (said & 1 ? 65536 : 0));
+	return said >= 0xffff0000 ? said
+				  : (uint32_t)(truth + said % 65536 - (said & 1 ? 65536 : 0));
 }
 
 static void fill(struct reader *reader, struct execpy_result *result)
@@ -50,9 +51,9 @@ static void fill(struct reader *reader, struct execpy_result *result)
 	memcpy(memory + MAILBOX_RESPONSE_AT, response.data, response.length);
 	memset(memory + MAILBOX_RESPONSE_AT + response.length, 0, 1024);
 	header->response_length = response_claim < 256 ? (uint32_t)response.length
-							: claim(response_claim, response.length);
-	header->frames_length = frames_claim < 256 ? (uint32_t)frames.length
-						    : claim(frames_claim, frames.length);
+						       : claim(response_claim, response.length);
+	header->frames_length =
+		frames_claim < 256 ? (uint32_t)frames.length : claim(frames_claim, frames.length);
 	bytes_append(&result->code, code.data, code.length);
 	/* The same bytes as what was printed, and as a file's name. */
 	capture_add(result->output, 0, response.data, response.length, 4096, frames_length & 1);

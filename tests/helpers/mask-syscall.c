@@ -56,7 +56,8 @@ int main(int argc, char **argv)
 			 (unsigned int)offsetof(struct seccomp_data, args) + 8 * argument),
 		/* Without a test both ways lead to the failure. */
 		bits ? (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, value, 0, 1)
-		     : (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, test ? 1 : 0),
+		     : (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0,
+						    test ? 1 : 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error & SECCOMP_RET_DATA)),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};

@@ -56,7 +56,10 @@ static int int80(int argc, char **argv)
 #ifdef __x86_64__
 	long result;
 
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(20L) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80"
+			 : "=a"(result)
+			 : "a"(20L)
+			 : "memory", "r8", "r9", "r10", "r11");
 	if (result == getpid())
 		return worked("int80");
 	errno = (int)-result;
@@ -158,8 +161,8 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*attack)(int, char **);
 	} attacks[] = {
-		{"try-syscall", try_syscall}, {"int80", int80},   {"vfork", hang_in_vfork},
-		{"keyring", keyring},         {"dirty", dirty},   {"nofile", nofile},
+		{"try-syscall", try_syscall}, {"int80", int80}, {"vfork", hang_in_vfork},
+		{"keyring", keyring},         {"dirty", dirty}, {"nofile", nofile},
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof attacks / sizeof attacks[0]; i++)

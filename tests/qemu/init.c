@@ -43,11 +43,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REQUEST_MAX_BYTES (1024 * 1024)
+#define REQUEST_MAX_BYTES   (1024 * 1024)
 #define REQUEST_MAX_STRINGS 4096
-#define PORT_WAIT_MS 20000
-#define STATUS_TIMEOUT 124
-#define STATUS_CANNOT_RUN 126
+#define PORT_WAIT_MS        20000
+#define STATUS_TIMEOUT      124
+#define STATUS_CANNOT_RUN   126
 
 struct request {
 	const char *token;

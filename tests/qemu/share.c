@@ -84,8 +84,8 @@ int main(int argc, char **argv)
 	if (unshare(CLONE_NEWNS) < 0)
 		fail("mount namespace");
 	/* 1 << 18 is MS_PRIVATE: <sys/mount.h> and <linux/mount.h> do not mix in older libcs. */
-	if (syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &read_only,
-		    sizeof(read_only)) < 0)
+	if (syscall(SYS_mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &read_only, sizeof(read_only)) <
+	    0)
 		fail("make / read-only");
 	snprintf(descriptor, sizeof(descriptor), "--fd=%d", fd);
 	arguments = calloc((size_t)argc, sizeof(*arguments));

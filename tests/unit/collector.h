@@ -84,7 +84,8 @@ static void collector_check(const struct record *record, int fd)
 	else if (record->size > collector_cell.limits.disk_bytes)
 		wrong = "what was passed on is larger than the limit";
 	if (wrong)
-		snprintf(collected.wrong, sizeof collected.wrong, "%s: %.100s", wrong, record->name);
+		snprintf(collected.wrong, sizeof collected.wrong, "%s: %.100s", wrong,
+			 record->name);
 }
 
 void warden_say(struct warden *warden, const struct bytes *message, const int *fds, size_t count)
@@ -106,7 +107,8 @@ void warden_say(struct warden *warden, const struct bytes *message, const int *f
 		return;
 	}
 	if (message->length > FRAME_MESSAGE_MAX)
-		snprintf(collected.wrong, sizeof collected.wrong, "a message that is too long to send");
+		snprintf(collected.wrong, sizeof collected.wrong,
+			 "a message that is too long to send");
 	fields = frame_fields(&frame);
 	if (frame.type == MESSAGE_COLLECTED) {
 		collected.ended = true;
@@ -116,9 +118,11 @@ void warden_say(struct warden *warden, const struct bytes *message, const int *f
 		return;
 	}
 	if (frame.type != MESSAGE_FILE || collected.ended || count > 1)
-		snprintf(collected.wrong, sizeof collected.wrong, "message %u out of order", frame.type);
+		snprintf(collected.wrong, sizeof collected.wrong, "message %u out of order",
+			 frame.type);
 	if (collected.count == RECORDS_MAX) {
-		snprintf(collected.wrong, sizeof collected.wrong, "more files than any bound allows");
+		snprintf(collected.wrong, sizeof collected.wrong,
+			 "more files than any bound allows");
 		return;
 	}
 	record = &collected.records[collected.count++];

@@ -88,8 +88,9 @@ static void byte_by_byte_is_the_same(void **state)
 
 static void truncation_keeps_head_and_tail(void **state)
 {
-	static const size_t lengths[] = {LIMIT / 2, LIMIT / 2 + 1, LIMIT / 2 + LIMIT / 4,
-					 LIMIT / 2 + LIMIT / 4 + 1, LIMIT, 10 * LIMIT};
+	static const size_t lengths[] = {
+		LIMIT / 2, LIMIT / 2 + 1, LIMIT / 2 + LIMIT / 4, LIMIT / 2 + LIMIT / 4 + 1,
+		LIMIT,     10 * LIMIT};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(lengths); i++) {
 		struct streams streams = {0};
@@ -107,7 +108,8 @@ static void truncation_keeps_head_and_tail(void **state)
 			assert_int_equal(out.length, length);
 			assert_memory_equal(out.data, text, length);
 		} else {
-			int used = snprintf(line, sizeof line, "\n[\xe2\x80\xa6 %zu bytes left out \xe2\x80\xa6]\n",
+			int used = snprintf(line, sizeof line,
+					    "\n[\xe2\x80\xa6 %zu bytes left out \xe2\x80\xa6]\n",
 					    length - kept);
 
 			assert_int_equal(streams.of[0].dropped, length - kept);
@@ -133,8 +135,8 @@ static void memory_stays_within_the_limit(void **state)
 		assert_true(streams.of[1].tail.length <= LIMIT / 4);
 	}
 	assert_int_equal(streams.of[0].total, 100 * (7 * LIMIT + 13));
-	assert_int_equal(streams.of[0].dropped,
-			 streams.of[0].total - streams.of[0].head.length - streams.of[0].tail.length);
+	assert_int_equal(streams.of[0].dropped, streams.of[0].total - streams.of[0].head.length -
+							streams.of[0].tail.length);
 	release(&streams);
 	for (int i = 0; i < 200; i++)
 		add(&streams, i % 2, 7 * LIMIT + 13, false);

@@ -267,8 +267,20 @@ static void odd_names_are_kept_as_they_are(void **state)
 {
 	char longest[256];
 	const char *const names[] = {
-		"new\nline", "\x1b[2J\x1b[31m", "\xff\xfe\x80", "\xe2\x80\xae" "gpj.exe", " ", "-rf", "--",
-		"...",	     "a\\b",		"\x01",		"quote\"'", "%s%n",	longest,
+		"new\nline",
+		"\x1b[2J\x1b[31m",
+		"\xff\xfe\x80",
+		"\xe2\x80\xae"
+		"gpj.exe",
+		" ",
+		"-rf",
+		"--",
+		"...",
+		"a\\b",
+		"\x01",
+		"quote\"'",
+		"%s%n",
+		longest,
 		"...d",
 	};
 	struct place place = begin();

@@ -89,12 +89,18 @@ static void media_types(void **state)
 	static const struct {
 		const char *path, *type;
 	} cases[] = {
-		{"a.csv", "text/csv"},		  {"A.CSV", "text/csv"},
-		{"a.tar.gz", "application/gzip"}, {"dir.csv/a", "application/octet-stream"},
-		{"a.png", "image/png"},		  {".png", "image/png"},
-		{"a", "application/octet-stream"}, {"", "application/octet-stream"},
-		{".", "application/octet-stream"}, {"a.csv.", "application/octet-stream"},
-		{"a.csv ", "application/octet-stream"}, {"a.csvx", "application/octet-stream"},
+		{"a.csv", "text/csv"},
+		{"A.CSV", "text/csv"},
+		{"a.tar.gz", "application/gzip"},
+		{"dir.csv/a", "application/octet-stream"},
+		{"a.png", "image/png"},
+		{".png", "image/png"},
+		{"a", "application/octet-stream"},
+		{"", "application/octet-stream"},
+		{".", "application/octet-stream"},
+		{"a.csv.", "application/octet-stream"},
+		{"a.csv ", "application/octet-stream"},
+		{"a.csvx", "application/octet-stream"},
 		{"a.xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
 	};
 
@@ -279,7 +285,8 @@ static void writes_out_beneath_and_through_no_link(void **state)
 	left = fdopendir(openat(out, "a", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	assert_non_null(left);
 	for (struct dirent *entry; (entry = readdir(left));)
-		assert_true(entry->d_name[0] == '.' ? entry->d_name[1] != 'e' : entry->d_name[0] == 'b');
+		assert_true(entry->d_name[0] == '.' ? entry->d_name[1] != 'e'
+						    : entry->d_name[0] == 'b');
 	closedir(left);
 	unlink(TARGET);
 	execpy_result_free(fixture.result);
@@ -288,8 +295,8 @@ static void writes_out_beneath_and_through_no_link(void **state)
 /* The engine trusts no name to have come from a directory listing. */
 static void names_cannot_leave_the_directory(void **state)
 {
-	static const char *const names[] = {"../escaped", "a/../../escaped", "/tmp/execpy-escaped", "..",
-					    "."};
+	static const char *const names[] = {"../escaped", "a/../../escaped", "/tmp/execpy-escaped",
+					    "..", "."};
 	struct fixture fixture;
 	autofd fd = file_of("abc");
 	char path[100];

@@ -60,8 +60,8 @@ static void round_trip(void **state)
 
 static void the_wire_is_what_the_document_says(void **state)
 {
-	static const uint8_t wanted[] = {0x45, 0x58, 0x07, 0x00, 0x08, 0, 0, 0, 0x63, 0, 0, 0, 0,
-					 0,    0,    0,	   0x01, 0x00, 2, 0, 0, 0, 'h', 'i'};
+	static const uint8_t wanted[] = {0x45, 0x58, 0x07, 0x00, 0x08, 0, 0, 0, 0x63, 0,   0,  0, 0,
+					 0,    0,    0,    0x01, 0x00, 2, 0, 0, 0,    'h', 'i'};
 	autobytes out = {0};
 	size_t at = frame_begin(&out, 7, 0x63);
 

@@ -21,7 +21,8 @@ static void collect(void *user, const char *module)
 		found->longest = length;
 	snprintf(found->text + used, sizeof found->text - used, "%s%s", used ? " " : "", module);
 	for (const char *at = module; *at; at++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.", *at))
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.",
+			    *at))
 			fail_msg("odd character 0x%02x", (unsigned char)*at);
 }
 
@@ -42,8 +43,7 @@ static void lines(void **state)
 		{"from matplotlib import pyplot as plt\n", "matplotlib.pyplot"},
 		{"import matplotlib.pyplot as plt\n", "matplotlib.pyplot"},
 		{"from scipy import stats\n", "scipy scipy scipy.stats"},
-		{"from scipy.stats import norm\n",
-		 "scipy scipy.stats scipy scipy.stats.norm"},
+		{"from scipy.stats import norm\n", "scipy scipy.stats scipy scipy.stats.norm"},
 		{"import os\nimport sys\n", ""},
 		{"importnumpy\nimport_numpy\nfromnumpy import x\n", ""},
 		{"import\n", ""},
@@ -110,7 +110,7 @@ static void any_bytes_at_all(void **state)
 static void no_module_that_is_a_program(void **state)
 {
 	static const char *const codes[] = {
-		"import unittest.__main__\n", "import asyncio.__main__ as m\n",
+		"import unittest.__main__\n",     "import asyncio.__main__ as m\n",
 		"from flask.__main__ import x\n", "import numpy.f2py.__main__\n",
 		"from scipy import __main__\n",
 	};

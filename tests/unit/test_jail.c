@@ -24,13 +24,13 @@
 #define NOBODY 65534
 
 /* In a child: says where it went wrong, and which number that is. */
-#define CHECK(condition)                                                          \
-	do {                                                                      \
-		if (!(condition)) {                                               \
+#define CHECK(condition)                                                            \
+	do {                                                                        \
+		if (!(condition)) {                                                 \
 			fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, \
-				strerror(errno));                                 \
-			return 1;                                                 \
-		}                                                                 \
+				strerror(errno));                                   \
+			return 1;                                                   \
+		}                                                                   \
 	} while (0)
 
 static void ignore(int number)
@@ -90,9 +90,9 @@ static int limits_body(void *argument)
 		__rlimit_resource_t resource;
 		rlim_t value;
 	} wanted[] = {
-		{RLIMIT_CORE, 0},	    {RLIMIT_NPROC, 10},	       {RLIMIT_FSIZE, 4096},
-		{RLIMIT_DATA, 1 << 30},	    {RLIMIT_CPU, 1000},	       {RLIMIT_MSGQUEUE, 0},
-		{RLIMIT_MEMLOCK, 64 << 10}, {RLIMIT_RTPRIO, 0},	       {RLIMIT_NICE, 0},
+		{RLIMIT_CORE, 0},           {RLIMIT_NPROC, 10}, {RLIMIT_FSIZE, 4096},
+		{RLIMIT_DATA, 1 << 30},     {RLIMIT_CPU, 1000}, {RLIMIT_MSGQUEUE, 0},
+		{RLIMIT_MEMLOCK, 64 << 10}, {RLIMIT_RTPRIO, 0}, {RLIMIT_NICE, 0},
 	};
 	struct error err = {0};
 	struct rlimit found, higher;
@@ -217,7 +217,7 @@ static int drop_body(void *argument)
 	CHECK(setgroups(0, NULL) < 0 && errno == EPERM);
 	CHECK(setresuid(0, 0, 0) < 0 && errno == EINVAL);
 	CHECK(syscall(SYS_capget, &header, now) == 0 && now[0].effective != 0); /* the control */
-	CHECK(sethostname("x", 1) < 0); /* that needs a uts namespace of this one */
+	CHECK(sethostname("x", 1) < 0);             /* that needs a uts namespace of this one */
 	CHECK(credentials_map(uid, gid, &err) < 0); /* once only */
 	CHECK(credentials_drop(dumpable, &err) == 0);
 	CHECK(sets_are_empty() == 0);

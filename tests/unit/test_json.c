@@ -15,32 +15,32 @@ static void sequences(void **state)
 		{"", 0, 0},
 		{"\0", 1, 1},
 		{"\x7f", 1, 1},
-		{"\x80", 1, 0},		       /* a continuation alone */
+		{"\x80", 1, 0}, /* a continuation alone */
 		{"\xbf", 1, 0},
-		{"\xc0\x80", 2, 0},	       /* NUL, overlong */
-		{"\xc1\xbf", 2, 0},	       /* DEL, overlong */
-		{"\xc2\x80", 2, 2},	       /* the first of two */
-		{"\xdf\xbf", 2, 2},	       /* the last of two */
-		{"\xc2", 1, 0},		       /* cut */
+		{"\xc0\x80", 2, 0}, /* NUL, overlong */
+		{"\xc1\xbf", 2, 0}, /* DEL, overlong */
+		{"\xc2\x80", 2, 2}, /* the first of two */
+		{"\xdf\xbf", 2, 2}, /* the last of two */
+		{"\xc2", 1, 0},     /* cut */
 		{"\xc2\x41", 2, 0},
-		{"\xe0\x9f\xbf", 3, 0},	       /* overlong */
-		{"\xe0\xa0\x80", 3, 3},	       /* the first of three */
-		{"\xed\x9f\xbf", 3, 3},	       /* the last before the surrogates */
-		{"\xed\xa0\x80", 3, 0},	       /* the first surrogate */
-		{"\xed\xbf\xbf", 3, 0},	       /* the last surrogate */
+		{"\xe0\x9f\xbf", 3, 0}, /* overlong */
+		{"\xe0\xa0\x80", 3, 3}, /* the first of three */
+		{"\xed\x9f\xbf", 3, 3}, /* the last before the surrogates */
+		{"\xed\xa0\x80", 3, 0}, /* the first surrogate */
+		{"\xed\xbf\xbf", 3, 0}, /* the last surrogate */
 		{"\xee\x80\x80", 3, 3},
-		{"\xef\xbf\xbf", 3, 3},	       /* a noncharacter is still a character */
-		{"\xe2\x82", 2, 0},	       /* cut */
+		{"\xef\xbf\xbf", 3, 3}, /* a noncharacter is still a character */
+		{"\xe2\x82", 2, 0},     /* cut */
 		{"\xe2\x82\x41", 3, 0},
-		{"\xf0\x8f\xbf\xbf", 4, 0},    /* overlong */
-		{"\xf0\x90\x80\x80", 4, 4},    /* the first of four */
-		{"\xf4\x8f\xbf\xbf", 4, 4},    /* U+10FFFF */
-		{"\xf4\x90\x80\x80", 4, 0},    /* beyond */
+		{"\xf0\x8f\xbf\xbf", 4, 0}, /* overlong */
+		{"\xf0\x90\x80\x80", 4, 4}, /* the first of four */
+		{"\xf4\x8f\xbf\xbf", 4, 4}, /* U+10FFFF */
+		{"\xf4\x90\x80\x80", 4, 0}, /* beyond */
 		{"\xf5\x80\x80\x80", 4, 0},
 		{"\xf8\x88\x80\x80\x80", 5, 0}, /* five bytes */
 		{"\xff", 1, 0},
 		{"\xfe\xff", 2, 0},
-		{"\xf0\x9f\x98", 3, 0},	       /* cut */
+		{"\xf0\x9f\x98", 3, 0}, /* cut */
 		{"\xc3\xa9tail", 6, 2},
 	};
 
@@ -90,7 +90,12 @@ static void texts(void **state)
 		{"caf\xc3\xa9", 5, "\"caf\xc3\xa9\"", false},
 		{"\xe2\x80\xa8\xf0\x9f\x98\x80", 7, "\"\xe2\x80\xa8\xf0\x9f\x98\x80\"", false},
 		{"\xff", 1, "\"\xef\xbf\xbd\"", true},
-		{"a\xff" "b", 3, "\"a\xef\xbf\xbd" "b\"", true},
+		{"a\xff"
+		 "b",
+		 3,
+		 "\"a\xef\xbf\xbd"
+		 "b\"",
+		 true},
 		{"\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"", true},
 		{"\xc3", 1, "\"\xef\xbf\xbd\"", true},
 		{"\xc3\"", 2, "\"\xef\xbf\xbd\\\"\"", true},
@@ -148,9 +153,8 @@ static void base64(void **state)
 		size_t length;
 		const char *wanted;
 	} cases[] = {
-		{"", 0, "\"\""},		 {"f", 1, "\"Zg==\""},
-		{"fo", 2, "\"Zm8=\""},		 {"foo", 3, "\"Zm9v\""},
-		{"\0\xff\xfe", 3, "\"AP/+\""},
+		{"", 0, "\"\""},        {"f", 1, "\"Zg==\""},          {"fo", 2, "\"Zm8=\""},
+		{"foo", 3, "\"Zm9v\""}, {"\0\xff\xfe", 3, "\"AP/+\""},
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
@@ -176,12 +180,9 @@ static void a_full_buffer_is_noticed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sequences),
-		cmocka_unit_test(every_code_point_passes),
-		cmocka_unit_test(texts),
-		cmocka_unit_test(commas_and_nesting),
-		cmocka_unit_test(base64),
-		cmocka_unit_test(a_full_buffer_is_noticed),
+		cmocka_unit_test(sequences), cmocka_unit_test(every_code_point_passes),
+		cmocka_unit_test(texts),     cmocka_unit_test(commas_and_nesting),
+		cmocka_unit_test(base64),    cmocka_unit_test(a_full_buffer_is_noticed),
 	};
 
 	return cmocka_run_group_tests_name("json", tests, NULL, NULL);

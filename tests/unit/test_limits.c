@@ -33,19 +33,32 @@ static void units_and_fractions(void **state)
 		const char *option, *text;
 		uint64_t value;
 	} cases[] = {
-		{"--time", "5", 5000},		 {"--time", "5s", 5000},
-		{"--time", "5S", 5000},		 {"--time", "250ms", 250},
-		{"--time", "2m", 120000},	 {"--time", "1h", 3600000},
-		{"--time", "24h", 86400000},	 {"--time", "0.5", 500},
-		{"--time", "1.5s", 1500},	 {"--time", "0.010", 10},
-		{"--time", "0.05m", 3000},	 {"--time", "00005", 5000},
-		{"--time", "1.999999s", 1999},	 {"--cpu", "10ms", 10},
-		{"--memory", "100M", 104857600}, {"--memory", "4194304", 4194304},
-		{"--memory", "1G", 1073741824},	 {"--memory", "1.5G", 1610612736},
-		{"--memory", "4096K", 4194304},	 {"--memory", "100MiB", 104857600},
-		{"--memory", "100mb", 104857600}, {"--memory", "1024G", UINT64_C(1) << 40},
-		{"--processes", "1", 1},	 {"--processes", "4096", 4096},
-		{"--output", "0", 0},		 {"--output", "0.5K", 512},
+		{"--time", "5", 5000},
+		{"--time", "5s", 5000},
+		{"--time", "5S", 5000},
+		{"--time", "250ms", 250},
+		{"--time", "2m", 120000},
+		{"--time", "1h", 3600000},
+		{"--time", "24h", 86400000},
+		{"--time", "0.5", 500},
+		{"--time", "1.5s", 1500},
+		{"--time", "0.010", 10},
+		{"--time", "0.05m", 3000},
+		{"--time", "00005", 5000},
+		{"--time", "1.999999s", 1999},
+		{"--cpu", "10ms", 10},
+		{"--memory", "100M", 104857600},
+		{"--memory", "4194304", 4194304},
+		{"--memory", "1G", 1073741824},
+		{"--memory", "1.5G", 1610612736},
+		{"--memory", "4096K", 4194304},
+		{"--memory", "100MiB", 104857600},
+		{"--memory", "100mb", 104857600},
+		{"--memory", "1024G", UINT64_C(1) << 40},
+		{"--processes", "1", 1},
+		{"--processes", "4096", 4096},
+		{"--output", "0", 0},
+		{"--output", "0.5K", 512},
 		{"--disk", "64K", 65536},
 	};
 
@@ -62,10 +75,10 @@ static void units_and_fractions(void **state)
 static void what_is_not_a_number_is_refused(void **state)
 {
 	static const char *const texts[] = {
-		"",	  "-1",	   "-0",    "+5",    " 5",    "5 ",    "5 s",   "5s ",	 "1e3",
-		"1E3",	  "0x10",  "inf",   "nan",   "5,5",   "5.",    ".5",    "5..5", "5.5.5",
-		"s",	  "ms",	   "5ss",   "5d",    "5mss",  "\t5",   "5\n",   "five", "5s5",
-		"--5",	  "5-",	   "5%",    "unlimited", "none", "0b1", "1_000", "\xd9\xa5", "5\xc2\xa0s",
+		"",    "-1",   "-0",  "+5",        " 5",   "5 ",  "5 s",   "5s ",      "1e3",
+		"1E3", "0x10", "inf", "nan",       "5,5",  "5.",  ".5",    "5..5",     "5.5.5",
+		"s",   "ms",   "5ss", "5d",        "5mss", "\t5", "5\n",   "five",     "5s5",
+		"--5", "5-",   "5%",  "unlimited", "none", "0b1", "1_000", "\xd9\xa5", "5\xc2\xa0s",
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
@@ -94,8 +107,8 @@ static void units_of_others_are_refused(void **state)
 static void zero_huge_and_overflowing_are_refused(void **state)
 {
 	static const char *const texts[] = {
-		"9223372036854775807",	/* 2^63 - 1 */
-		"9223372036854775808",	/* 2^63 */
+		"9223372036854775807",  /* 2^63 - 1 */
+		"9223372036854775808",  /* 2^63 */
 		"18446744073709551615", /* 2^64 - 1 */
 		"18446744073709551616", /* 2^64 */
 		"18446744073709551617", /* wraps to 1 */
@@ -106,8 +119,8 @@ static void zero_huge_and_overflowing_are_refused(void **state)
 	static const char *const wrapping[] = {
 		"18014398509481984K", /* 2^54 K = 2^64 */
 		"17592186044416M",    /* 2^44 M = 2^64 */
-		"17179869184G",	      /* 2^34 G = 2^64 */
-		"17179869185G",	      /* wraps to 1 G */
+		"17179869184G",       /* 2^34 G = 2^64 */
+		"17179869185G",       /* wraps to 1 G */
 		"17179869183.999999G",
 	};
 	uint64_t value;
@@ -197,8 +210,9 @@ static void over_the_wire(void **state)
 		*limit_at(&bad, &limit_infos[i]) = UINT64_MAX;
 		assert_int_equal(limits_validate(&bad, &err), -ERANGE);
 		limits_encode(&bad, &other, 7);
-		assert_int_equal(limits_decode(span_of(other.data + 6, other.length - 6), &found, &err),
-				 -ERANGE);
+		assert_int_equal(
+			limits_decode(span_of(other.data + 6, other.length - 6), &found, &err),
+			-ERANGE);
 	}
 	assert_memory_equal(&limits, &found, sizeof limits);
 }
@@ -210,9 +224,12 @@ static void in_words(void **state)
 		uint64_t value;
 		const char *words;
 	} cases[] = {
-		{"time_ms", 5000, "5 s"},	    {"time_ms", 1500, "1500 ms"},
-		{"memory_bytes", 100 * MIB, "100 MiB"}, {"memory_bytes", 3 * GIB, "3 GiB"},
-		{"memory_bytes", 1537, "1537 bytes"}, {"output_bytes", 0, "0 bytes"},
+		{"time_ms", 5000, "5 s"},
+		{"time_ms", 1500, "1500 ms"},
+		{"memory_bytes", 100 * MIB, "100 MiB"},
+		{"memory_bytes", 3 * GIB, "3 GiB"},
+		{"memory_bytes", 1537, "1537 bytes"},
+		{"output_bytes", 0, "0 bytes"},
 		{"processes", 64, "64"},
 	};
 	char text[40], tiny[4];

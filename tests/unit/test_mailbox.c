@@ -24,8 +24,7 @@ static void the_seals_hold(void **state)
 	autofd fd = make();
 	struct stat info;
 
-	assert_int_equal(fcntl(fd, F_GET_SEALS),
-			 F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+	assert_int_equal(fcntl(fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	assert_int_equal(ftruncate(fd, 0), -1);
 	assert_int_equal(errno, EPERM);
 	assert_int_equal(ftruncate(fd, (off_t)MAILBOX_BYTES - 1), -1);
@@ -72,9 +71,14 @@ static void an_empty_one_has_nothing(void **state)
 
 static void claims_beyond_the_area_are_cut(void **state)
 {
-	static const uint32_t claims[] = {1, MAILBOX_FRAMES_BYTES, MAILBOX_FRAMES_BYTES + 1,
-					  RESPONSE_BYTES_MAX, RESPONSE_BYTES_MAX + 1, 0x7fffffff,
-					  0x80000000, UINT32_MAX};
+	static const uint32_t claims[] = {1,
+					  MAILBOX_FRAMES_BYTES,
+					  MAILBOX_FRAMES_BYTES + 1,
+					  RESPONSE_BYTES_MAX,
+					  RESPONSE_BYTES_MAX + 1,
+					  0x7fffffff,
+					  0x80000000,
+					  UINT32_MAX};
 	autofd fd = make();
 	struct error err = {0};
 	struct mailbox_header *header = mailbox_map(fd, sizeof *header, &err);

@@ -18,10 +18,10 @@
 /* cmocka's name for it is ours already (base/error.h). */
 #undef fail
 #undef fail_msg
-#define fail_msg(...)                       \
-	do {                                \
-		print_error(__VA_ARGS__);   \
-		print_error("\n");          \
+#define fail_msg(...)                      \
+	do {                               \
+		print_error(__VA_ARGS__);  \
+		print_error("\n");         \
 		_fail(__FILE__, __LINE__); \
 	} while (0)
 
@@ -50,11 +50,11 @@ static inline struct span text_of(const char *text)
 	return span_of(text, strlen(text));
 }
 
-#define assert_bytes(bytes, text)                                                       \
-	do {                                                                            \
-		assert_int_equal((bytes)->length, strlen(text));                        \
-		if ((bytes)->length > 0)                                                \
-			assert_memory_equal((bytes)->data, text, (bytes)->length);      \
+#define assert_bytes(bytes, text)                                                  \
+	do {                                                                       \
+		assert_int_equal((bytes)->length, strlen(text));                   \
+		if ((bytes)->length > 0)                                           \
+			assert_memory_equal((bytes)->data, text, (bytes)->length); \
 	} while (0)
 
 /* Runs `body` in a child; what it returns, from 0 to 99, is the child's status.

@@ -120,7 +120,8 @@ static void test_questions(void **state)
 	assert_int_equal(policy_module_severity(&strict, "multiprocessing.pool", false, NULL),
 			 SEVERITY_BLOCK);
 	assert_int_equal(policy_module_severity(&strict, "socket", true, NULL), SEVERITY_OFF);
-	assert_int_equal(policy_module_severity(&strict, "urllib.parse", false, NULL), SEVERITY_OFF);
+	assert_int_equal(policy_module_severity(&strict, "urllib.parse", false, NULL),
+			 SEVERITY_OFF);
 	assert_int_equal(policy_module_severity(&open, "subprocess", false, NULL), SEVERITY_NOTE);
 	assert_int_equal(policy_event_severity(&strict, "os.system", false, &rule), SEVERITY_BLOCK);
 	assert_int_equal(policy_event_severity(&strict, "ctypes.dlsym/handle", false, NULL),
@@ -182,7 +183,8 @@ static void test_verdict_codec(void **state)
 	assert_int_equal(verdict_add_import(&verdict, "numpy"), 0);
 	for (uint32_t i = 0; i < FINDINGS_MAX + 10; i++)
 		assert_int_equal(verdict_add(&verdict, RULE_UNDEFINED, SEVERITY_WARN,
-					     (uint32_t[4]){i + 1, 1, i + 1, 2}, large, "line\nbreak"),
+					     (uint32_t[4]){i + 1, 1, i + 1, 2}, large,
+					     "line\nbreak"),
 				 0);
 	assert_false(verdict.blocked);
 	assert_int_equal(verdict_add(&verdict, RULE_PROCESS, SEVERITY_BLOCK,
@@ -217,8 +219,8 @@ static void test_verdict_codec(void **state)
 static void test_text(void **state)
 {
 	static const char *const good[] = {"", "abc", "äé", "€", "😀", "\xf4\x8f\xbf\xbf"};
-	static const char *const bad[] = {"\x80",	  "\xc3",	      "\xc0\xaf",
-					  "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"};
+	static const char *const bad[] = {
+		"\x80", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"};
 	struct span inner;
 	uint32_t line;
 
@@ -246,8 +248,8 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),	     cmocka_unit_test(test_names),
-		cmocka_unit_test(test_paths),	     cmocka_unit_test(test_questions),
+		cmocka_unit_test(test_rules),        cmocka_unit_test(test_names),
+		cmocka_unit_test(test_paths),        cmocka_unit_test(test_questions),
 		cmocka_unit_test(test_policy_codec), cmocka_unit_test(test_verdict_codec),
 		cmocka_unit_test(test_text),
 	};

@@ -51,8 +51,9 @@ static void print_verdict(const char *name, const struct verdict *verdict, doubl
 
 		printf("%s{\"rule\": \"%s\", \"severity\": \"%s\", \"line\": %u, \"column\": %u, "
 		       "\"end_line\": %u, \"end_column\": %u, \"message\": ",
-		       i ? ", " : "", rule_infos[finding->rule].id, severity_name(finding->severity),
-		       finding->line, finding->column, finding->end_line, finding->end_column);
+		       i ? ", " : "", rule_infos[finding->rule].id,
+		       severity_name(finding->severity), finding->line, finding->column,
+		       finding->end_line, finding->end_column);
 		print_text(finding->message);
 		printf(", \"hint\": ");
 		print_text(finding->hint);
@@ -95,10 +96,8 @@ static int check_codec(struct verdict *verdict, const struct policy *policy)
 	policy_encode(policy, &encoded);
 	if (policy_decode(bytes_span(&encoded), &same, &err) < 0)
 		return fprintf(stderr, "%s\n", err.text), -1;
-	return once.length == twice.length &&
-			       memcmp(once.data, twice.data, once.length) == 0
-		       ? 0
-		       : -1;
+	return once.length == twice.length && memcmp(once.data, twice.data, once.length) == 0 ? 0
+											      : -1;
 }
 
 static int verify_one(const char *name, struct span code, const struct policy *policy,

@@ -30,13 +30,16 @@ struct value *call_argument(const struct call *call, size_t position, const char
 static bool for_people(const char *path)
 {
 	static const char *const names[] = {
-		"builtins.print", "warnings.warn", "logging.info", "logging.debug",
-		"logging.warning", "logging.error", "logging.critical", "logging.exception",
-		"sys.stdout.write", "sys.stderr.write", "sys.exit", "builtins.input",
-		"pprint.pprint", "builtins.len", "argparse.ArgumentParser", "builtins.hasattr",
+		"builtins.print",   "warnings.warn",     "logging.info",
+		"logging.debug",    "logging.warning",   "logging.error",
+		"logging.critical", "logging.exception", "sys.stdout.write",
+		"sys.stderr.write", "sys.exit",          "builtins.input",
+		"pprint.pprint",    "builtins.len",      "argparse.ArgumentParser",
+		"builtins.hasattr",
 	};
-	static const char *const prefixes[] = {"re.", "argparse.", "textwrap.", "difflib.",
-					       "unittest.mock.", "logging.getLogger()."};
+	static const char *const prefixes[] = {
+		"re.",      "argparse.",      "textwrap.",
+		"difflib.", "unittest.mock.", "logging.getLogger()."};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
 		if (strcmp(names[i], path) == 0)
@@ -51,13 +54,15 @@ static bool for_people(const char *path)
 static bool only_asks(const char *path)
 {
 	static const char *const names[] = {
-		"builtins.print", "builtins.str", "builtins.repr", "builtins.type",
-		"builtins.dir", "builtins.isinstance", "builtins.hasattr", "builtins.getattr",
-		"builtins.id", "builtins.callable", "builtins.vars", "builtins.setattr",
-		"builtins.delattr", "builtins.bool", "importlib.reload", "inspect.getsource",
-		"inspect.getdoc", "inspect.signature", "inspect.isfunction",
-		"inspect.isbuiltin", "inspect.ismodule", "inspect.getfile",
-		"inspect.getattr_static", "inspect.getmembers", "builtins.issubclass",
+		"builtins.print",      "builtins.str",           "builtins.repr",
+		"builtins.type",       "builtins.dir",           "builtins.isinstance",
+		"builtins.hasattr",    "builtins.getattr",       "builtins.id",
+		"builtins.callable",   "builtins.vars",          "builtins.setattr",
+		"builtins.delattr",    "builtins.bool",          "importlib.reload",
+		"inspect.getsource",   "inspect.getdoc",         "inspect.signature",
+		"inspect.isfunction",  "inspect.isbuiltin",      "inspect.ismodule",
+		"inspect.getfile",     "inspect.getattr_static", "inspect.getmembers",
+		"builtins.issubclass",
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
@@ -95,8 +100,8 @@ static void gather(struct walk *walk, struct call *call, unsigned flags)
 				}
 			} else if (call->count < CALL_ARGUMENTS_MAX) {
 				call->nodes[call->count] = node;
-				call->values[call->count++] =
-					plain->kind == VALUE_CONSTANT ? &value_computed
+				call->values[call->count++] = plain->kind == VALUE_CONSTANT
+								      ? &value_computed
 								      : value_elements(walk, all);
 			}
 			continue;
@@ -155,7 +160,8 @@ static bool name_is_risky(const struct value *base, const struct value *name)
 		if (!value_text((struct value *)name, &text) || !text.length)
 			return true;
 		if (text.data[0] == '_')
-			return name->flags & VALUE_COMPUTED || (text.length > 1 && text.data[1] == '_');
+			return name->flags & VALUE_COMPUTED ||
+			       (text.length > 1 && text.data[1] == '_');
 		return false;
 	}
 	return name->flags & VALUE_COMPUTED;
@@ -281,8 +287,7 @@ static struct value *call_container_method(struct walk *walk, struct value *self
 	if (strcmp(text, "values") == 0 && self->kind == VALUE_DICT) {
 		struct value *all = value_new(walk, VALUE_SEQUENCE);
 
-		all->items = arena_take(&walk->arena,
-					(self->count / 2 + 1) * sizeof all->items[0]);
+		all->items = arena_take(&walk->arena, (self->count / 2 + 1) * sizeof all->items[0]);
 		for (size_t i = 1; i < self->count; i += 2)
 			all->items[all->count++] = self->items[i];
 		return all;
@@ -290,8 +295,7 @@ static struct value *call_container_method(struct walk *walk, struct value *self
 	if (strcmp(text, "items") == 0 && self->kind == VALUE_DICT) {
 		struct value *all = value_new(walk, VALUE_SEQUENCE);
 
-		all->items = arena_take(&walk->arena,
-					(self->count / 2 + 1) * sizeof all->items[0]);
+		all->items = arena_take(&walk->arena, (self->count / 2 + 1) * sizeof all->items[0]);
 		for (size_t i = 0; i < self->count; i += 2) {
 			struct value *pair = value_new(walk, VALUE_SEQUENCE);
 
@@ -461,9 +465,11 @@ static void look_at_strings(struct walk *walk, const struct reference *callee, s
 		if (callee)
 			look_at_path(walk, callee, value, call->nodes[i]);
 		check_string_argument(walk, value, call->nodes[i]);
-		if (is_whole_text(value) && !is_path && PySet_Add(walk->mentioned, value->object) < 0)
+		if (is_whole_text(value) && !is_path &&
+		    PySet_Add(walk->mentioned, value->object) < 0)
 			PyErr_Clear();
-		for (size_t k = 0; value->kind == VALUE_SEQUENCE && k < value->count && k < 32; k++) {
+		for (size_t k = 0; value->kind == VALUE_SEQUENCE && k < value->count && k < 32;
+		     k++) {
 			check_string_argument(walk, value_plain(value->items[k]), call->nodes[i]);
 			if (callee)
 				look_at_path(walk, callee, value_plain(value->items[k]),
@@ -488,8 +494,7 @@ struct value *visit_call(struct walk *walk, struct node *node)
 	struct value *plain = value_plain(callee), *value;
 	const char *path = plain->kind == VALUE_REFERENCE ? plain->reference->path : "";
 	bool people = for_people(path);
-	bool judged = plain->kind == VALUE_REFERENCE &&
-		      plain->reference->judgement == JUDGED_CALL;
+	bool judged = plain->kind == VALUE_REFERENCE && plain->reference->judgement == JUDGED_CALL;
 	unsigned flags = only_asks(path) || calls_its_argument(plain) ? VISIT_BASE : 0;
 
 	walk->quiet_text += people;
@@ -502,7 +507,8 @@ struct value *visit_call(struct walk *walk, struct node *node)
 	value = call_value(walk, callee, &call);
 	if (!people && !judged && plain->kind != VALUE_FUNCTION &&
 	    !(plain->kind == VALUE_METHOD && plain->self->kind == VALUE_CONSTANT))
-		look_at_strings(walk, plain->kind == VALUE_REFERENCE ? plain->reference : NULL, &call);
+		look_at_strings(walk, plain->kind == VALUE_REFERENCE ? plain->reference : NULL,
+				&call);
 	if (strncmp(path, "?.format", 8) == 0 || strstr(path, "extract"))
 		walk->creates_unknown = true;
 	return value;

@@ -57,8 +57,8 @@ bool created_here(struct walk *walk, struct span path)
 
 static bool is_url(struct span text)
 {
-	static const char *const schemes[] = {"http://", "https://", "ftp://", "s3://", "gs://",
-					      "sftp://"};
+	static const char *const schemes[] = {"http://", "https://", "ftp://",
+					      "s3://",   "gs://",    "sftp://"};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++)
 		if (text.length >= strlen(schemes[i]) &&
@@ -308,15 +308,15 @@ static bool pickle_reaches(struct span bytes)
 
 		if (*at == 'c' || *at == 'i') {
 			end = memchr(at + 1, '\n', left < 64 ? left : 64);
-			if (end && is_module_of_rules((struct span){at + 1, (size_t)(end - at - 1)}))
+			if (end &&
+			    is_module_of_rules((struct span){at + 1, (size_t)(end - at - 1)}))
 				return true;
 		}
 		if (!stack_global)
 			continue;
 		if (*at == 0x8c && left > at[1]) { /* SHORT_BINUNICODE */
 			length = at[1];
-			if (length + 1 <= left &&
-			    is_module_of_rules((struct span){at + 2, length}))
+			if (length + 1 <= left && is_module_of_rules((struct span){at + 2, length}))
 				return true;
 		}
 		if ((*at == 'X' || *at == 0x8d) && left > 4) { /* BINUNICODE */
@@ -327,7 +327,8 @@ static bool pickle_reaches(struct span bytes)
 		}
 		if (*at == 'V') { /* UNICODE */
 			end = memchr(at + 1, '\n', left < 64 ? left : 64);
-			if (end && is_module_of_rules((struct span){at + 1, (size_t)(end - at - 1)}))
+			if (end &&
+			    is_module_of_rules((struct span){at + 1, (size_t)(end - at - 1)}))
 				return true;
 		}
 	}
@@ -344,8 +345,9 @@ void check_bytes(struct walk *walk, PyObject *bytes, const struct node *node)
 	if (memchr(text.data, '.', text.length) && pickle_reaches(text) &&
 	    (memchr(text.data, '\n', text.length) || text.data[0] == 0x80))
 		report(walk, RULE_CODE_STRING, node, "a pickle that calls a listed module", NULL);
-	if (text.length > 4 && memcmp(text.data, "\x7f"
-						 "ELF",
+	if (text.length > 4 && memcmp(text.data,
+				      "\x7f"
+				      "ELF",
 				      4) == 0)
 		report(walk, RULE_NATIVE, node, "an ELF program", NULL);
 	if (!walk->quiet_text && memmem(text.data, text.length, "__", 2)) {
@@ -470,9 +472,9 @@ void check_text(struct walk *walk, PyObject *text, const struct node *node)
 
 static bool mentions_something(struct span text)
 {
-	static const char *const words[] = {"import", "eval",	"exec",	   "open",   "system",
-					    "popen",  "compile", "getattr", "globals", "os.",
-					    "sys."};
+	static const char *const words[] = {"import",  "eval",  "exec",    "open",
+					    "system",  "popen", "compile", "getattr",
+					    "globals", "os.",   "sys."};
 
 	if (!memchr(text.data, '(', text.length) && !memmem(text.data, text.length, "import ", 7))
 		return false;
@@ -496,8 +498,7 @@ static PyObject *examples_of(struct span text)
 		at += length + 1;
 		while (length && (*line == ' ' || *line == '\t'))
 			line++, length--;
-		if (length >= 4 &&
-		    (memcmp(line, ">>> ", 4) == 0 || memcmp(line, "... ", 4) == 0)) {
+		if (length >= 4 && (memcmp(line, ">>> ", 4) == 0 || memcmp(line, "... ", 4) == 0)) {
 			bytes_append(&out, line + 4, length - 4);
 			bytes_append(&out, "\n", 1);
 		}
@@ -536,7 +537,8 @@ static PyObject *pandas_expression(struct span text)
 
 static PyObject *parse_string(PyObject *text, enum string_code kind)
 {
-	PyCompilerFlags flags = {.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE,
+	PyCompilerFlags flags = {.cf_flags =
+					 PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE,
 				 .cf_feature_version = PY_MINOR_VERSION};
 	const char *source = PyUnicode_AsUTF8(text);
 	PyObject *name, *ast;
@@ -544,15 +546,14 @@ static PyObject *parse_string(PyObject *text, enum string_code kind)
 	if (!source || strlen(source) != (size_t)PyUnicode_GET_LENGTH(text))
 		if (!source || memchr(source, '\0', strlen(source)))
 			return NULL;
-	while (kind != STRING_STATEMENTS && kind != STRING_DOCTEST && (*source == ' ' || *source == '\t'))
+	while (kind != STRING_STATEMENTS && kind != STRING_DOCTEST &&
+	       (*source == ' ' || *source == '\t'))
 		source++;
 	name = PyUnicode_FromString("<string>");
 	if (!name)
 		return NULL;
-	ast = Py_CompileStringObject(source, name,
-				     kind == STRING_EXPRESSION ? Py_eval_input
-							       : Py_file_input,
-				     &flags, 0);
+	ast = Py_CompileStringObject(
+		source, name, kind == STRING_EXPRESSION ? Py_eval_input : Py_file_input, &flags, 0);
 	Py_DECREF(name);
 	return ast;
 }
@@ -605,8 +606,7 @@ bool check_code(struct walk *walk, struct value *value, const struct node *node,
 	else if (kind == STRING_PANDAS)
 		owned = pandas_expression(bytes);
 	else if (PyBytes_CheckExact(text))
-		owned = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text),
-					     NULL);
+		owned = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), NULL);
 	else
 		owned = Py_NewRef(text);
 	if (owned)
@@ -691,7 +691,8 @@ static void report_dynamic_code(struct walk *walk, const struct node *node, cons
 		report(walk, RULE_DYNAMIC_CODE, node, name, NULL);
 		return;
 	}
-	snprintf(message, sizeof message, "eval() will be refused when %.60s() is given code", function);
+	snprintf(message, sizeof message, "eval() will be refused when %.60s() is given code",
+		 function);
 	report_with(walk, RULE_DYNAMIC_CODE, SEVERITY_WARN, node, message, NULL);
 }
 
@@ -700,8 +701,10 @@ static void check_code_argument(struct walk *walk, struct value *value, const st
 				char how, const char *name, bool must_be_known)
 {
 	static const enum string_code kinds[] = {
-		['c'] = STRING_STATEMENTS, ['x'] = STRING_DOCTEST,
-		['p'] = STRING_PANDAS,	   ['n'] = STRING_EXPRESSION,
+		['c'] = STRING_STATEMENTS,
+		['x'] = STRING_DOCTEST,
+		['p'] = STRING_PANDAS,
+		['n'] = STRING_EXPRESSION,
 	};
 	struct value *alternatives[ALTERNATIVES_MAX];
 	size_t count = value_alternatives(value, alternatives);
@@ -789,9 +792,8 @@ void report_import(struct walk *walk, struct reference *reference, const struct 
 }
 
 /* importlib.import_module, __import__, pydoc.locate: what the name brings. */
-static struct value *dynamic_import(struct walk *walk, struct value *value,
-				    const struct call *call, const struct node *node, char how,
-				    const char *function)
+static struct value *dynamic_import(struct walk *walk, struct value *value, const struct call *call,
+				    const struct node *node, char how, const char *function)
 {
 	struct value *names[ALTERNATIVES_MAX], *all = NULL;
 	size_t count = value_alternatives(value, names);
@@ -835,8 +837,7 @@ static void call_through(struct walk *walk, struct value *function, const struct
 			 size_t position, const char *name)
 {
 	struct call through = {.node = call->node};
-	bool elements = strcmp(name, "builtins.map") == 0 ||
-			strcmp(name, "builtins.filter") == 0 ||
+	bool elements = strcmp(name, "builtins.map") == 0 || strcmp(name, "builtins.filter") == 0 ||
 			strcmp(name, "functools.reduce") == 0 ||
 			strcmp(name, "itertools.starmap") == 0;
 	struct value *arguments, *alternatives[ALTERNATIVES_MAX];
@@ -859,9 +860,8 @@ static void call_through(struct walk *walk, struct value *function, const struct
 	}
 	for (size_t i = position + 1; i < call->count && !strstr(name, "threading."); i++) {
 		through.nodes[through.count] = call->nodes[i];
-		through.values[through.count++] = elements
-							  ? value_elements(walk, call->values[i])
-							  : call->values[i];
+		through.values[through.count++] =
+			elements ? value_elements(walk, call->values[i]) : call->values[i];
 	}
 	if (strstr(name, "itertools.starmap") && through.count &&
 	    value_plain(through.values[0])->kind == VALUE_SEQUENCE) {
@@ -877,8 +877,7 @@ static void call_through(struct walk *walk, struct value *function, const struct
 	if (arguments && value_plain(arguments)->kind == VALUE_SEQUENCE) {
 		struct value *sequence = value_plain(arguments);
 
-		for (size_t i = 0; i < sequence->count && through.count < CALL_ARGUMENTS_MAX;
-		     i++) {
+		for (size_t i = 0; i < sequence->count && through.count < CALL_ARGUMENTS_MAX; i++) {
 			through.nodes[through.count] = node;
 			through.values[through.count++] = sequence->items[i];
 		}
@@ -912,8 +911,8 @@ static void check_attribute_path(struct walk *walk, struct value *value, const s
 		const uint8_t *start = text.data + at;
 		const uint8_t *end = memchr(start, '.', text.length - at);
 		size_t length = end ? (size_t)(end - start) : text.length - at;
-		PyObject *part = PyUnicode_DecodeUTF8((const char *)start, (Py_ssize_t)length,
-						      "replace");
+		PyObject *part =
+			PyUnicode_DecodeUTF8((const char *)start, (Py_ssize_t)length, "replace");
 
 		if (!part) {
 			PyErr_Clear();
@@ -969,8 +968,8 @@ static void check_argument(const struct check *check, char how, struct value *va
 			   const struct node *node, size_t position)
 {
 	struct walk *walk = check->walk;
-	bool must_be_known = check->rule == RULE_DYNAMIC_CODE &&
-			     strncmp(check->path, "builtins.", 9) == 0;
+	bool must_be_known =
+		check->rule == RULE_DYNAMIC_CODE && strncmp(check->path, "builtins.", 9) == 0;
 	double seconds;
 	char message[128];
 	long number;
@@ -992,7 +991,8 @@ static void check_argument(const struct check *check, char how, struct value *va
 		return;
 	case 'i':
 	case 'g':
-		*check->ret_value = dynamic_import(walk, value, check->call, node, how, check->name);
+		*check->ret_value =
+			dynamic_import(walk, value, check->call, node, how, check->name);
 		return;
 	case 'a':
 		check_attribute_path(walk, value, node, check->name);
@@ -1129,9 +1129,8 @@ static const char *check_item(const struct check *check, const char *item)
 	return item;
 }
 
-void check_call(struct walk *walk, const struct reference *reference,
-		const struct name_info *info, struct value *self, struct call *call,
-		struct value **ret_value)
+void check_call(struct walk *walk, const struct reference *reference, const struct name_info *info,
+		struct value *self, struct call *call, struct value **ret_value)
 {
 	const char *name = info->name;
 	struct check check = {walk, name, name, info->rule, call, self, ret_value};

@@ -226,8 +226,8 @@ static bool doubtful(const struct node *node, struct place place, enum node_kind
 		if (module && PyUnicode_CompareWithASCIIString(module, "__future__") == 0)
 			return true;
 		for (size_t i = 0; i < names->count; i++)
-			if (PyUnicode_CompareWithASCIIString(
-				    leaf(names->items[i].node, alias_name), "*") == 0)
+			if (PyUnicode_CompareWithASCIIString(leaf(names->items[i].node, alias_name),
+							     "*") == 0)
 				return parent != NODE_Module;
 		return false;
 	}

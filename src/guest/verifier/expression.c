@@ -26,9 +26,10 @@ static void mark_harmless(struct walk *walk, const struct reference *reference)
 static bool must_be_called(const struct reference *reference)
 {
 	static const char *const names[] = {
-		"builtins.eval", "builtins.exec", "builtins.compile", "builtins.__import__",
-		"builtins.getattr", "builtins.globals", "builtins.locals", "builtins.vars",
-		"importlib.import_module", "importlib.__import__", "pkgutil.resolve_name",
+		"builtins.eval",        "builtins.exec",        "builtins.compile",
+		"builtins.__import__",  "builtins.getattr",     "builtins.globals",
+		"builtins.locals",      "builtins.vars",        "importlib.import_module",
+		"importlib.__import__", "pkgutil.resolve_name",
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
@@ -37,8 +38,8 @@ static bool must_be_called(const struct reference *reference)
 	return false;
 }
 
-static void use_one(struct walk *walk, const struct reference *reference,
-		    const struct node *node, unsigned flags)
+static void use_one(struct walk *walk, const struct reference *reference, const struct node *node,
+		    unsigned flags)
 {
 	switch (reference->judgement) {
 	case JUDGED_BAD:
@@ -77,8 +78,7 @@ static void use_one(struct walk *walk, const struct reference *reference,
 		report(walk,
 		       attribute ? RULE_DYNAMIC_ATTRIBUTE
 				 : (reference->info ? reference->info->rule : RULE_DYNAMIC_CODE),
-		       node, dot ? dot + 1 : reference->path,
-		       "call it directly, with constants");
+		       node, dot ? dot + 1 : reference->path, "call it directly, with constants");
 	}
 }
 
@@ -121,7 +121,8 @@ const char *uncalled_function(const struct walk *walk)
 	const struct scope *function = outermost_function(walk, walk->scope);
 	struct binding *binding;
 
-	if (!function || walk->reflects || walk->quoted || kind_of(function->node) != NODE_FunctionDef ||
+	if (!function || walk->reflects || walk->quoted ||
+	    kind_of(function->node) != NODE_FunctionDef ||
 	    children(function->node, FunctionDef_decorator_list)->count)
 		return NULL;
 	binding = scope_own(walk->module, leaf(function->node, FunctionDef_name));
@@ -179,7 +180,7 @@ struct value *lookup_name(struct walk *walk, PyObject *name, struct node *node)
 		return &value_unknown;
 	}
 	if (is_builtin_name(name)) {
-builtin:
+	builtin:
 		snprintf(path, sizeof path, "builtins.%s", text);
 		walk->reflects |= ascii_is(name, "globals") || ascii_is(name, "locals") ||
 				  ascii_is(name, "vars") || ascii_is(name, "exec");
@@ -311,13 +312,13 @@ static struct value *attribute_of_one(struct walk *walk, struct value *base, PyO
 		return &value_unknown;
 	default:
 		known = attribute_value(walk, name);
-		return value_either(walk,
-				    value_reference(walk, reference_unknown(walk, name)), known);
+		return value_either(walk, value_reference(walk, reference_unknown(walk, name)),
+				    known);
 	}
 }
 
-struct value *attribute_of(struct walk *walk, struct value *base, PyObject *name,
-			   struct node *node, unsigned flags)
+struct value *attribute_of(struct walk *walk, struct value *base, PyObject *name, struct node *node,
+			   unsigned flags)
 {
 	struct value *alternatives[ALTERNATIVES_MAX], *all = NULL;
 	size_t count = value_alternatives(base, alternatives);
@@ -332,10 +333,10 @@ struct value *attribute_of(struct walk *walk, struct value *base, PyObject *name
 /* `f.__code__.co_argcount` and its like only count. */
 static bool harmless_code_attribute(PyObject *name)
 {
-	static const char *const names[] = {"co_argcount", "co_varnames", "co_name",
-					    "co_filename", "co_firstlineno", "co_flags",
-					    "co_nlocals", "co_kwonlyargcount",
-					    "co_posonlyargcount", "co_qualname", "co_freevars"};
+	static const char *const names[] = {
+		"co_argcount",        "co_varnames", "co_name",    "co_filename",
+		"co_firstlineno",     "co_flags",    "co_nlocals", "co_kwonlyargcount",
+		"co_posonlyargcount", "co_qualname", "co_freevars"};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
 		if (ascii_is(name, names[i]))
@@ -461,8 +462,8 @@ static struct value *element_of_one(struct walk *walk, struct value *base, struc
 
 			if (candidate && candidate->kind == VALUE_CONSTANT &&
 			    key->kind == VALUE_CONSTANT && !(key->flags & VALUE_PREFIX)) {
-				int equal = PyObject_RichCompareBool(candidate->object,
-								     key->object, Py_EQ);
+				int equal = PyObject_RichCompareBool(candidate->object, key->object,
+								     Py_EQ);
 
 				if (equal < 0)
 					PyErr_Clear();
@@ -602,8 +603,8 @@ static bool known_elements(struct walk *walk, struct value *iterable, struct val
 		*ret_items = arena_take(&walk->arena, ((size_t)length + 1) * sizeof **ret_items);
 		*ret_count = (size_t)length;
 		for (Py_ssize_t i = 0; i < length; i++)
-			(*ret_items)[i] = value_constant(
-				walk, PySequence_GetItem(iterable->object, i), 0);
+			(*ret_items)[i] =
+				value_constant(walk, PySequence_GetItem(iterable->object, i), 0);
 		return true;
 	}
 	return false;
@@ -633,10 +634,9 @@ static struct value *unroll(struct walk *walk, struct node *node, struct value *
 	for (size_t i = 0; i < count; i++) {
 		struct value *element;
 		struct node *target = child(generator, comprehension_target);
-		struct binding *binding =
-			target->kind == NODE_Name
-				? scope_own(walk->scope, leaf(target, Name_id))
-				: NULL;
+		struct binding *binding = target->kind == NODE_Name
+						  ? scope_own(walk->scope, leaf(target, Name_id))
+						  : NULL;
 
 		if (binding)
 			binding->all = binding->now = items[i];

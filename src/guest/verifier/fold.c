@@ -68,8 +68,8 @@ static struct value *fold_format(struct walk *walk, struct value *left, struct v
 /* The names that are refused as attributes end in "_", or in these words. */
 static bool ends_plainly(PyObject *text)
 {
-	static const char *const ends[] = {"globals", "locals", "builtins", "frame", "code",
-					   "contents", "system", "popen", "back", "consts"};
+	static const char *const ends[] = {"globals",  "locals", "builtins", "frame", "code",
+					   "contents", "system", "popen",    "back",  "consts"};
 	Py_ssize_t length;
 	const char *bytes = PyUnicode_AsUTF8AndSize(text, &length);
 
@@ -114,8 +114,7 @@ static struct value *add(struct walk *walk, struct value *left, struct value *ri
 		return left;
 	if (is_text(left) && right->kind != VALUE_CONSTANT) {
 		return value_borrowed(walk, left->object,
-				      left->flags | VALUE_PREFIX |
-					      (right->flags & VALUE_COMPUTED));
+				      left->flags | VALUE_PREFIX | (right->flags & VALUE_COMPUTED));
 	}
 	/* `kind + "_handler"` is no name of an internal, whatever kind is. */
 	if (left->kind == VALUE_UNKNOWN && !(left->flags & VALUE_COMPUTED) && is_text(right) &&
@@ -144,8 +143,7 @@ static struct value *multiply(struct walk *walk, struct value *left, struct valu
 		return &value_computed;
 	if (times < 0)
 		times = 0;
-	if (times > CONSTANT_BYTES_MAX ||
-	    !fold_afford(walk, length_of(left) * (Py_ssize_t)times))
+	if (times > CONSTANT_BYTES_MAX || !fold_afford(walk, length_of(left) * (Py_ssize_t)times))
 		return &value_computed;
 	return value_constant(walk, PySequence_Repeat(left->object, (Py_ssize_t)times), 0);
 }
@@ -200,25 +198,25 @@ static struct value *arithmetic(struct walk *walk, enum node_kind operator, long
 }
 
 static struct value *fold_binary_one(struct walk *walk, enum node_kind operator,
-				     struct value *left, struct value *right)
+				     struct value * left, struct value *right)
 {
 	long a, b;
 
-	if (operator == NODE_Div && (left->flags & VALUE_PATH || right->flags & VALUE_PATH))
+	if (operator== NODE_Div &&(left->flags &VALUE_PATH || right->flags & VALUE_PATH))
 		return path_join(walk, left, right, true);
 	if (is_number(left) && is_number(right)) {
 		if (!small_number(left, &a) || !small_number(right, &b))
 			return &value_computed;
 		return arithmetic(walk, operator, a, b);
 	}
-	if (operator == NODE_Add)
+	if (operator== NODE_Add)
 		return add(walk, left, right);
-	if (operator == NODE_Mod && is_text(left))
+	if (operator== NODE_Mod && is_text(left))
 		return fold_format(walk, left, right);
-	if (operator == NODE_Mult && (length_of(left) >= 0 || length_of(right) >= 0))
+	if (operator== NODE_Mult &&(length_of(left) >= 0 || length_of(right) >= 0))
 		return multiply(walk, left, right);
 	/* A number computed from what is not known is no name. */
-	if (operator != NODE_Mod && operator != NODE_Add)
+	if (operator!= NODE_Mod && operator!= NODE_Add)
 		return &value_unknown;
 	return left->kind == VALUE_UNKNOWN && right->kind == VALUE_UNKNOWN &&
 			       !((left->flags | right->flags) & VALUE_COMPUTED)
@@ -226,7 +224,7 @@ static struct value *fold_binary_one(struct walk *walk, enum node_kind operator,
 		       : &value_computed;
 }
 
-struct value *fold_binary(struct walk *walk, enum node_kind operator, struct value *left,
+struct value *fold_binary(struct walk *walk, enum node_kind operator, struct value * left,
 			  struct value *right)
 {
 	struct value *lefts[ALTERNATIVES_MAX], *rights[ALTERNATIVES_MAX], *all = NULL;
@@ -240,18 +238,18 @@ struct value *fold_binary(struct walk *walk, enum node_kind operator, struct val
 	return all;
 }
 
-struct value *fold_unary(struct walk *walk, enum node_kind operator, struct value *operand)
+struct value *fold_unary(struct walk *walk, enum node_kind operator, struct value * operand)
 {
 	long number;
 
 	operand = value_plain(operand);
 	if (!small_number(operand, &number))
 		return &value_unknown;
-	if (operator == NODE_USub)
+	if (operator== NODE_USub)
 		return value_constant(walk, PyLong_FromLong(-number), 0);
-	if (operator == NODE_Invert)
+	if (operator== NODE_Invert)
 		return value_constant(walk, PyLong_FromLong(~number), 0);
-	return operator == NODE_UAdd ? operand : &value_unknown;
+	return operator== NODE_UAdd ? operand : & value_unknown;
 }
 
 /* --- strings put together from parts -------------------------------------- */
@@ -342,8 +340,8 @@ struct value *fold_joined(struct walk *walk, struct node *node)
 			text = NULL;
 			/* {x:c} of a number, {x:} of a string */
 			if (is_number(value_plain(value))) {
-				struct value *spec = fold_joined(
-					walk, child(part, FormattedValue_format_spec));
+				struct value *spec =
+					fold_joined(walk, child(part, FormattedValue_format_spec));
 
 				if (is_whole_text(spec) &&
 				    PyUnicode_CompareWithASCIIString(spec->object, "c") == 0)
@@ -614,11 +612,29 @@ static struct value *join(struct walk *walk, struct value *self, struct value *i
 
 static bool codec_is_known(struct value *name)
 {
-	static const char *const codecs[] = {"utf-8", "utf8",  "ascii", "latin-1", "latin1",
-					     "utf_8", "rot13", "rot_13", "hex", "hex_codec",
-					     "base64", "base64_codec", "utf-16", "utf-16-le",
-					     "cp037", "cp500", "unicode_escape", "raw_unicode_escape",
-					     "iso-8859-1", "utf-7", "utf_7", "punycode", "idna"};
+	static const char *const codecs[] = {"utf-8",
+					     "utf8",
+					     "ascii",
+					     "latin-1",
+					     "latin1",
+					     "utf_8",
+					     "rot13",
+					     "rot_13",
+					     "hex",
+					     "hex_codec",
+					     "base64",
+					     "base64_codec",
+					     "utf-16",
+					     "utf-16-le",
+					     "cp037",
+					     "cp500",
+					     "unicode_escape",
+					     "raw_unicode_escape",
+					     "iso-8859-1",
+					     "utf-7",
+					     "utf_7",
+					     "punycode",
+					     "idna"};
 	const char *text;
 
 	if (!name)
@@ -638,9 +654,9 @@ static bool codec_is_known(struct value *name)
 static bool method_shrinks(const char *name)
 {
 	static const char *const names[] = {
-		"lower", "upper", "strip", "lstrip", "rstrip", "title", "capitalize", "swapcase",
-		"casefold", "removeprefix", "removesuffix", "split", "rsplit", "splitlines",
-		"partition", "rpartition", "hex",
+		"lower",      "upper",      "strip",     "lstrip",       "rstrip",       "title",
+		"capitalize", "swapcase",   "casefold",  "removeprefix", "removesuffix", "split",
+		"rsplit",     "splitlines", "partition", "rpartition",   "hex",
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
@@ -818,9 +834,8 @@ static struct value *fold_ord(struct walk *walk, struct value *value)
 {
 	value = value_plain(value);
 	if (is_text(value) && PyUnicode_GET_LENGTH(value->object) == 1)
-		return value_constant(walk,
-				      PyLong_FromLong((long)PyUnicode_READ_CHAR(value->object, 0)),
-				      0);
+		return value_constant(
+			walk, PyLong_FromLong((long)PyUnicode_READ_CHAR(value->object, 0)), 0);
 	return &value_unknown;
 }
 
@@ -1019,10 +1034,10 @@ struct value *fold_call(struct walk *walk, const char *path, const struct call *
 		if (strcmp(name, "bytes.fromhex") == 0 && call->count == 1 &&
 		    is_whole_text(value_plain(call->values[0])) &&
 		    fold_afford(walk, length_of(value_plain(call->values[0]))))
-			return looked_at(walk,
-					 call_constant(walk, (PyObject *)&PyBytes_Type, "fromhex",
-						       call),
-					 call->node);
+			return looked_at(
+				walk,
+				call_constant(walk, (PyObject *)&PyBytes_Type, "fromhex", call),
+				call->node);
 		if (strcmp(name, "map") == 0 && call->count)
 			return fold_map(walk, call);
 		if (strcmp(name, "range") == 0)

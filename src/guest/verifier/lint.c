@@ -117,10 +117,17 @@ void lint_loop(struct walk *walk, struct node *node)
 static bool is_given(const struct walk *walk, const char *name)
 {
 	static const char *const given[] = {
-		"__name__", "__file__", "__doc__", "__package__", "__builtins__", "__spec__",
-		"__loader__", "__annotations__", "__dict__", "__debug__", "__cached__",
-		"__path__", "display", "exit", "quit", "help", "copyright", "credits",
-		"license", "WindowsError", "reveal_type", "__conditional_annotations__",
+		"__name__",     "__file__",
+		"__doc__",      "__package__",
+		"__builtins__", "__spec__",
+		"__loader__",   "__annotations__",
+		"__dict__",     "__debug__",
+		"__cached__",   "__path__",
+		"display",      "exit",
+		"quit",         "help",
+		"copyright",    "credits",
+		"license",      "WindowsError",
+		"reveal_type",  "__conditional_annotations__",
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(given); i++)

@@ -12,7 +12,7 @@
 
 #define MODULES_MAX 20000 /* entries of all directories of sys.path */
 
-static PyObject *installed; /* set of top-level names */
+static PyObject *installed;     /* set of top-level names */
 static PyObject *builtin_names; /* the dict of the module builtins */
 
 static bool is_identifier(const char *name, size_t length)
@@ -251,7 +251,8 @@ static int distance(const char *a, const char *b, int most)
 
 		now[0] = least = i;
 		for (int k = 1; k <= lb; k++) {
-			int same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[k - 1]);
+			int same = tolower((unsigned char)a[i - 1]) ==
+				   tolower((unsigned char)b[k - 1]);
 			int best = one[k - 1] + !same;
 
 			if (one[k] + 1 < best)

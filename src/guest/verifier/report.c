@@ -71,8 +71,9 @@ bool rule_applies(const struct walk *walk, enum rule rule)
 /* False when this rule was already told for this place. */
 static bool first_time(struct walk *walk, enum rule rule, const uint32_t range[4])
 {
-	uint64_t key = ((uint64_t)range[0] << 32 | (uint64_t)(range[1] & 0xffffff) << 8 |
-			(uint64_t)rule) + 1;
+	uint64_t key =
+		((uint64_t)range[0] << 32 | (uint64_t)(range[1] & 0xffffff) << 8 | (uint64_t)rule) +
+		1;
 	size_t at = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % REPORTED_SLOTS;
 
 	if (!walk->reported)
@@ -85,8 +86,8 @@ static bool first_time(struct walk *walk, enum rule rule, const uint32_t range[4
 	return true;
 }
 
-void report_with(struct walk *walk, enum rule rule, enum severity severity,
-		 const struct node *node, const char *message, const char *hint)
+void report_with(struct walk *walk, enum rule rule, enum severity severity, const struct node *node,
+		 const char *message, const char *hint)
 {
 	uint32_t range[4];
 
@@ -149,8 +150,7 @@ void report_argument(struct walk *walk, enum rule rule, const struct node *node,
 	report_with(walk, rule, walk->policy->severity[rule], walk->checked_at, message, hint);
 }
 
-void report_reference(struct walk *walk, const struct reference *reference,
-		      const struct node *node)
+void report_reference(struct walk *walk, const struct reference *reference, const struct node *node)
 {
 	const struct name_info *info = reference->info;
 	enum rule rule = info && info->rule != RULE_COUNT ? info->rule : RULE_MODULE;

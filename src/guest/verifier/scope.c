@@ -37,8 +37,7 @@ static struct binding *insert(struct walk *walk, struct binding **slots, size_t 
 
 	if (*used * 2 >= *count) {
 		size_t larger = *count ? *count * 2 : 8;
-		struct binding *grown =
-			arena_take(&walk->arena, larger * sizeof *grown);
+		struct binding *grown = arena_take(&walk->arena, larger * sizeof *grown);
 
 		for (size_t i = 0; i < *count; i++)
 			if ((*slots)[i].name)
@@ -132,7 +131,8 @@ void attribute_remember(struct walk *walk, PyObject *name, struct value *value)
 bool attribute_defined(const struct walk *walk, PyObject *name)
 {
 	return walk->attribute_slot_count &&
-	       walk->attribute_slots[slot_of(walk->attribute_slots, walk->attribute_slot_count, name)]
+	       walk->attribute_slots[slot_of(walk->attribute_slots, walk->attribute_slot_count,
+					     name)]
 		       .name;
 }
 
@@ -192,8 +192,8 @@ static void build_arguments(struct walk *walk, struct node *node, struct scope *
 		scope_bind(walk, function, leaf(child(node, arguments_vararg), arg_arg))
 			->parameter = true;
 	if (child(node, arguments_kwarg))
-		scope_bind(walk, function, leaf(child(node, arguments_kwarg), arg_arg))
-			->parameter = true;
+		scope_bind(walk, function, leaf(child(node, arguments_kwarg), arg_arg))->parameter =
+			true;
 	build_list(walk, children(node, arguments_defaults), outer);
 	build_list(walk, children(node, arguments_kw_defaults), outer);
 }
@@ -268,8 +268,8 @@ static void build_comprehension(struct walk *walk, struct node *node, struct sco
 
 static void build_import(struct walk *walk, struct node *node, struct scope *scope)
 {
-	const struct list *names = children(node, node->kind == NODE_Import ? Import_names
-									    : ImportFrom_names);
+	const struct list *names =
+		children(node, node->kind == NODE_Import ? Import_names : ImportFrom_names);
 
 	for (size_t i = 0; i < names->count; i++) {
 		struct node *alias = names->items[i].node;
@@ -313,8 +313,8 @@ static void build_declaration(struct walk *walk, struct node *node, struct scope
 			continue;
 		binding = scope_own(scope, name);
 		if (!binding)
-			binding = insert(walk, &scope->slots, &scope->slot_count, &scope->used,
-					 name);
+			binding =
+				insert(walk, &scope->slots, &scope->slot_count, &scope->used, name);
 		if (node->kind == NODE_Global) {
 			binding->global = true;
 			scope_bind(walk, walk->module, name);
@@ -391,8 +391,8 @@ static void build(struct walk *walk, struct node *node, struct scope *scope)
 			scope_bind(walk, scope, leaf(node, MatchMapping_rest));
 		break;
 	case NODE_TypeAlias: {
-		struct scope *around = build_type_parameters(
-			walk, children(node, TypeAlias_type_params), scope);
+		struct scope *around =
+			build_type_parameters(walk, children(node, TypeAlias_type_params), scope);
 
 		node->scope = around;
 		build(walk, child(node, TypeAlias_name), scope);

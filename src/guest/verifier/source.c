@@ -34,8 +34,8 @@ static void range_at(const struct walk *walk, size_t offset, size_t length, uint
 			       offset - walk->line_starts[line - 1]};
 	ret_range[0] = ret_range[2] = (uint32_t)line + walk->line_offset;
 	ret_range[1] = (uint32_t)utf8_count(before) + 1;
-	ret_range[3] = ret_range[1] + (uint32_t)utf8_count((struct span){walk->source.data + offset,
-									length});
+	ret_range[3] = ret_range[1] +
+		       (uint32_t)utf8_count((struct span){walk->source.data + offset, length});
 }
 
 /* --- bytes --------------------------------------------------------------- */
@@ -67,8 +67,9 @@ static const char *foreign_format(struct span code)
 {
 	if (is_zip(code))
 		return "this is a zip archive, not Python source";
-	if (code.length >= 4 && memcmp(code.data, "\x7f"
-						  "ELF",
+	if (code.length >= 4 && memcmp(code.data,
+				       "\x7f"
+				       "ELF",
 				       4) == 0)
 		return "this is an ELF program, not Python source";
 	if (code.length >= 16 && code.data[2] == '\r' && code.data[3] == '\n' &&
@@ -85,8 +86,8 @@ static struct span cookie_of(struct span line)
 	size_t at = 0, start;
 	const uint8_t *found;
 
-	while (at < line.length && (line.data[at] == ' ' || line.data[at] == '\t' ||
-				    line.data[at] == '\f'))
+	while (at < line.length &&
+	       (line.data[at] == ' ' || line.data[at] == '\t' || line.data[at] == '\f'))
 		at++;
 	if (at == line.length || line.data[at] != '#')
 		return (struct span){0};
@@ -137,8 +138,8 @@ static bool check_cookie(struct walk *walk)
 {
 	for (size_t i = 0; i < 2 && i < walk->line_count; i++) {
 		size_t start = walk->line_starts[i];
-		size_t end = i + 1 < walk->line_count ? walk->line_starts[i + 1]
-						      : walk->source.length;
+		size_t end =
+			i + 1 < walk->line_count ? walk->line_starts[i + 1] : walk->source.length;
 		struct span line = {walk->source.data + start, end - start};
 		struct span cookie = cookie_of(line);
 		char message[128];
@@ -165,7 +166,10 @@ static void check_hidden(struct walk *walk)
 {
 	static const struct {
 		uint32_t first, last;
-	} hidden[] = {{0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x2064}, {0x2066, 0x2069},
+	} hidden[] = {{0x200b, 0x200f},
+		      {0x202a, 0x202e},
+		      {0x2060, 0x2064},
+		      {0x2066, 0x2069},
 		      {0xe0000, 0xe007f}};
 	const uint8_t *data = walk->source.data;
 
@@ -180,7 +184,8 @@ static void check_hidden(struct walk *walk)
 		if (data[i] == 0xe2)
 			point = 0x2000u | (data[i + 1] & 0x3fu) << 6 | (data[i + 2] & 0x3fu);
 		else if (data[i] == 0xf3 && data[i + 1] == 0xa0 && i + 3 < walk->source.length)
-			point = 0xe0000u | (data[i + 2] & 0x3fu) << 6 | (data[i + 3] & 0x3fu), length = 4;
+			point = 0xe0000u | (data[i + 2] & 0x3fu) << 6 | (data[i + 3] & 0x3fu),
+			length = 4;
 		else
 			continue;
 		/* ZWJ and ZWNJ are part of how some scripts and emoji are written. */
@@ -281,8 +286,8 @@ static bool starts_with(struct span text, const char *start)
 /* A line that only a notebook or a shell understands. */
 static const char *notebook_hint(struct span line, char hint[FINDING_TEXT_BYTES_MAX + 1])
 {
-	const char *installs[] = {"!pip install ", "%pip install ", "!pip3 install ",
-				  "pip install ", "!python -m pip install ", "!conda install ",
+	const char *installs[] = {"!pip install ",  "%pip install ",           "!pip3 install ",
+				  "pip install ",   "!python -m pip install ", "!conda install ",
 				  "conda install ", "%conda install "};
 	char buffer[FINDING_TEXT_BYTES_MAX + 1];
 
@@ -342,10 +347,12 @@ static const char *syntax_hint(const char *message)
 	static const struct {
 		const char *part, *hint;
 	} hints[] = {
-		{"Missing parentheses in call to", "this is Python 3: print and exec are functions"},
+		{"Missing parentheses in call to",
+		 "this is Python 3: print and exec are functions"},
 		{"was never closed", "close this bracket"},
 		{"unmatched", "remove this bracket, or open it before"},
-		{"does not match opening", "close the brackets in the order in which they were opened"},
+		{"does not match opening",
+		 "close the brackets in the order in which they were opened"},
 		{"unterminated triple-quoted", "close the string with three quotes"},
 		{"unterminated string", "close the string on its line, or use three quotes"},
 		{"unterminated f-string", "close the string on its line, or use three quotes"},
@@ -369,7 +376,8 @@ static const char *syntax_hint(const char *message)
 		{"multiple exception types must be parenthesized", "write except (A, B):"},
 		{"used prior to global declaration", "move the global line up"},
 		{"is parameter and global", "give the parameter another name"},
-		{"no binding for nonlocal", "define the name in the enclosing function, or use global"},
+		{"no binding for nonlocal",
+		 "define the name in the enclosing function, or use global"},
 		{"expected 'except' or 'finally'", "add an except or finally block"},
 		{"expected an indented block", "write the block, indented, or pass"},
 		{"unindent does not match", "indent this line as much as the block it belongs to"},
@@ -487,10 +495,9 @@ static bool compile_parts(PyObject *ast, PyObject *name, int flag_bits)
 	for (Py_ssize_t i = 0; fine && i < PyList_GET_SIZE(body); i += COMPILE_PART_STATEMENTS) {
 		PyObject *part = PyList_GetSlice(body, i, i + COMPILE_PART_STATEMENTS);
 		PyObject *ignores = PyList_New(0);
-		PyObject *module = part && ignores
-					   ? PyObject_CallFunction((PyObject *)Py_TYPE(ast), "OO",
-								   part, ignores)
-					   : NULL;
+		PyObject *module = part && ignores ? PyObject_CallFunction((PyObject *)Py_TYPE(ast),
+									   "OO", part, ignores)
+						   : NULL;
 		PyObject *compiled = module ? PyObject_CallFunction(compile, "OOsiO", module, name,
 								    "exec", flag_bits, Py_True)
 					    : NULL;

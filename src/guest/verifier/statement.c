@@ -145,11 +145,11 @@ static void visit_arguments(struct walk *walk, struct node *arguments, struct sc
 void bind_arguments(struct walk *walk, struct scope *function, struct value **positional,
 		    size_t count, PyObject **names, struct value **named, size_t named_count)
 {
-	struct node *arguments = function->node ? child(function->node,
-							function->node->kind == NODE_Lambda
-								? Lambda_args
-								: FunctionDef_args)
-						: NULL;
+	struct node *arguments = function->node
+					 ? child(function->node, function->node->kind == NODE_Lambda
+									 ? Lambda_args
+									 : FunctionDef_args)
+					 : NULL;
 	const struct list *defaults;
 	size_t total, skip = 0, first_default;
 
@@ -262,8 +262,8 @@ static void visit_function(struct walk *walk, struct node *node)
 	/* Somebody else may call what is decorated or is a method. */
 	if (decorators->count)
 		value = &value_unknown;
-	binding_set(walk, walk->scope,
-		    scope_bind(walk, walk->scope, leaf(node, FunctionDef_name)), value);
+	binding_set(walk, walk->scope, scope_bind(walk, walk->scope, leaf(node, FunctionDef_name)),
+		    value);
 	queue_function(walk, node, node->scope);
 }
 
@@ -363,7 +363,8 @@ static void star_import(struct walk *walk, struct reference *module, struct node
 static void visit_import_from(struct walk *walk, struct node *node)
 {
 	const struct list *names = children(node, ImportFrom_names);
-	PyObject *module_name = leaf(node, ImportFrom_module), *level = leaf(node, ImportFrom_level);
+	PyObject *module_name = leaf(node, ImportFrom_module),
+		 *level = leaf(node, ImportFrom_level);
 	const char *text = module_name ? PyUnicode_AsUTF8(module_name) : NULL;
 	bool relative = level && PyLong_Check(level) && PyLong_AsLong(level) > 0;
 	struct reference *module = NULL;
@@ -390,8 +391,7 @@ static void visit_import_from(struct walk *walk, struct node *node)
 			continue;
 		}
 		if (module) {
-			check_attribute_name(walk, name, alias,
-					     value_reference(walk, module));
+			check_attribute_name(walk, name, alias, value_reference(walk, module));
 			reference = reference_child(walk, module, name);
 			value = value_reference(walk, reference);
 			if (reference && reference->judgement == JUDGED_MODULE)
@@ -413,11 +413,11 @@ static unsigned catches_of_name(const char *name)
 		const char *name;
 		unsigned catches;
 	} exceptions[] = {
-		{"Exception", CATCHES_ALL},	   {"BaseException", CATCHES_ALL},
-		{"OSError", CATCHES_OS},	   {"IOError", CATCHES_OS},
-		{"EnvironmentError", CATCHES_OS},  {"FileNotFoundError", CATCHES_OS},
-		{"EOFError", CATCHES_OS},	   {"NameError", CATCHES_NAME},
-		{"ImportError", CATCHES_IMPORT},   {"ModuleNotFoundError", CATCHES_IMPORT},
+		{"Exception", CATCHES_ALL},       {"BaseException", CATCHES_ALL},
+		{"OSError", CATCHES_OS},          {"IOError", CATCHES_OS},
+		{"EnvironmentError", CATCHES_OS}, {"FileNotFoundError", CATCHES_OS},
+		{"EOFError", CATCHES_OS},         {"NameError", CATCHES_NAME},
+		{"ImportError", CATCHES_IMPORT},  {"ModuleNotFoundError", CATCHES_IMPORT},
 	};
 
 	for (size_t i = 0; i < ARRAY_LENGTH(exceptions); i++)
@@ -498,9 +498,9 @@ static void visit_pattern(struct walk *walk, struct node *node, struct value *su
 			visit_pattern(walk, children(node, MatchClass_patterns)->items[i].node,
 				      &value_unknown);
 		for (size_t i = 0; i < attributes->count; i++) {
-			struct value *value = attribute_of(walk, subject,
-							   attributes->items[i].object,
-							   patterns->items[i].node, VISIT_BASE);
+			struct value *value =
+				attribute_of(walk, subject, attributes->items[i].object,
+					     patterns->items[i].node, VISIT_BASE);
 
 			visit_pattern(walk, patterns->items[i].node, value);
 		}
@@ -520,8 +520,7 @@ static void visit_pattern(struct walk *walk, struct node *node, struct value *su
 
 		visit_expressions(walk, children(node, MatchMapping_keys), VISIT_BASE);
 		for (size_t i = 0; i < patterns->count; i++)
-			visit_pattern(walk, patterns->items[i].node,
-				      value_elements(walk, subject));
+			visit_pattern(walk, patterns->items[i].node, value_elements(walk, subject));
 		name = leaf(node, MatchMapping_rest);
 		subject = &value_unknown;
 		break;

@@ -17,9 +17,14 @@ static struct {
 	PyObject *field_names[FIELDS_MAX];
 } shapes[NODE_KIND_COUNT] = {
 	{.name = NULL},
-#define NODE(node)         {.name = #node, .field_count = node##_FIELDS, .fields = {
+#define NODE(node) \
+	{          \
+		.name = #node, .field_count = node##_FIELDS, .fields = {
 #define FIELD(node, field) #field,
-#define END(node)          }},
+#define END(node) \
+	}         \
+	}         \
+	,
 #include "guest/verifier/ast.def"
 };
 
@@ -141,8 +146,7 @@ static bool fill_slot(struct arena *arena, struct slot *slot, PyObject *object, 
 		return true;
 	if (PyList_CheckExact(object)) {
 		size_t count = (size_t)PyList_GET_SIZE(object);
-		struct list *list =
-			arena_take(arena, sizeof *list + count * sizeof list->items[0]);
+		struct list *list = arena_take(arena, sizeof *list + count * sizeof list->items[0]);
 
 		list->count = count;
 		slot->kind = SLOT_LIST;

@@ -281,8 +281,8 @@ bool is_whole_text(const struct value *value)
 /* Modules that are the same thing wherever they hang: `random._os`,
  * `numpy.lib.npyio.os`. Only names that no library gives to its own parts. */
 static const char *const carried_modules[] = {
-	"os", "sys", "subprocess", "socket", "builtins", "importlib", "ctypes", "shutil",
-	"posix", "pty", "marshal", "runpy", "posixpath", "ntpath",
+	"os",     "sys",   "subprocess", "socket",  "builtins", "importlib", "ctypes",
+	"shutil", "posix", "pty",        "marshal", "runpy",    "posixpath", "ntpath",
 };
 
 static const char *carried_module(const char *name)
@@ -311,8 +311,7 @@ static void judge(struct walk *walk, struct reference *reference)
 	}
 	if (info && (info->kind == NAME_LISTED || info->kind == NAME_HARD))
 		reference->module = info;
-	if (walk->policy->name_count &&
-	    policy_name(walk->policy, reference->path, &severity)) {
+	if (walk->policy->name_count && policy_name(walk->policy, reference->path, &severity)) {
 		reference->forced = true;
 		reference->severity = severity;
 		reference->judgement = severity == SEVERITY_OFF ? JUDGED_FINE : JUDGED_BAD;
@@ -356,8 +355,7 @@ static void judge(struct walk *walk, struct reference *reference)
 			/* What calls return was judged when it was called. */
 			if (reference->call)
 				return;
-			reference->judgement =
-				up == reference ? JUDGED_MODULE : JUDGED_REFUSED;
+			reference->judgement = up == reference ? JUDGED_MODULE : JUDGED_REFUSED;
 			/* Builtins are what every script uses; those that matter have
 			 * entries of their own. */
 			if (up != reference && strcmp(entry->name, "builtins") == 0)
@@ -398,8 +396,8 @@ inherit:
 	}
 }
 
-static struct reference *reference_make(struct walk *walk, struct reference *parent,
-					PyObject *name, const char *text)
+static struct reference *reference_make(struct walk *walk, struct reference *parent, PyObject *name,
+					const char *text)
 {
 	uintptr_t bits = (uintptr_t)parent * 31 + (uintptr_t)name;
 	struct reference **slot, *reference;

@@ -150,7 +150,8 @@ static PyObject *swap_warning_filters(PyObject *filters)
 
 static PyObject *silent_filters(void)
 {
-	PyObject *filters = Py_BuildValue("[(sOOOi)]", "ignore", Py_None, PyExc_Warning, Py_None, 0);
+	PyObject *filters =
+		Py_BuildValue("[(sOOOi)]", "ignore", Py_None, PyExc_Warning, Py_None, 0);
 
 	PyErr_Clear();
 	return filters;

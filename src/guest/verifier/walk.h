@@ -27,18 +27,18 @@
 
 #include <setjmp.h>
 
-#define DEPTH_MAX          2000           /* nested nodes that are visited */
-#define ALTERNATIVES_MAX   8              /* values that one name may hold */
-#define ELEMENTS_MAX       1024           /* of a container that is remembered */
-#define CONSTANT_BYTES_MAX ((Py_ssize_t)64 << 10) /* of a folded constant */
-#define FOLD_BYTES_BUDGET  ((size_t)8 << 20)      /* of all folded constants */
-#define FOLD_STEP_BUDGET   20000u         /* of comprehensions that are unrolled */
-#define STRING_CODE_DEPTH  3              /* code in strings in code in strings */
-#define STRING_CODE_BUDGET ((size_t)1 << 20)
-#define STRING_PARSES_MAX  200
-#define SUGGESTIONS_MAX    16             /* names for which a near one is sought */
-#define REFERENCE_DEPTH_MAX 16            /* dots in a name that is remembered */
-#define CALL_ARGUMENTS_MAX 64
+#define DEPTH_MAX           2000                   /* nested nodes that are visited */
+#define ALTERNATIVES_MAX    8                      /* values that one name may hold */
+#define ELEMENTS_MAX        1024                   /* of a container that is remembered */
+#define CONSTANT_BYTES_MAX  ((Py_ssize_t)64 << 10) /* of a folded constant */
+#define FOLD_BYTES_BUDGET   ((size_t)8 << 20)      /* of all folded constants */
+#define FOLD_STEP_BUDGET    20000u                 /* of comprehensions that are unrolled */
+#define STRING_CODE_DEPTH   3                      /* code in strings in code in strings */
+#define STRING_CODE_BUDGET  ((size_t)1 << 20)
+#define STRING_PARSES_MAX   200
+#define SUGGESTIONS_MAX     16 /* names for which a near one is sought */
+#define REFERENCE_DEPTH_MAX 16 /* dots in a name that is remembered */
+#define CALL_ARGUMENTS_MAX  64
 
 /* --- arena --------------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ void arena_free(struct arena *arena);
 
 enum node_kind {
 	NODE_NONE,
-#define NODE(node)         NODE_##node,
+#define NODE(node) NODE_##node,
 #define FIELD(node, field)
 #define END(node)
 #include "guest/verifier/ast.def"
@@ -65,7 +65,10 @@ enum node_kind {
 
 #define NODE(node)         enum {
 #define FIELD(node, field) node##_##field,
-#define END(node)          node##_FIELDS };
+#define END(node)     \
+	node##_FIELDS \
+	}             \
+	;
 #include "guest/verifier/ast.def"
 
 enum slot_kind { SLOT_EMPTY, SLOT_NODE, SLOT_LIST, SLOT_OBJECT };
@@ -87,7 +90,7 @@ struct list {
 struct node {
 	enum node_kind kind;
 	uint32_t slot_count;
-	PyObject *origin; /* for its position; borrowed */
+	PyObject *origin;    /* for its position; borrowed */
 	struct scope *scope; /* of a function, class, lambda or comprehension */
 	struct slot slots[];
 };
@@ -128,11 +131,11 @@ enum value_kind {
 	VALUE_CONSTANT,
 	VALUE_REFERENCE,
 	VALUE_SEQUENCE,
-	VALUE_DICT,     /* items: key, value, key, value; a key may be NULL */
+	VALUE_DICT, /* items: key, value, key, value; a key may be NULL */
 	VALUE_UNION,
-	VALUE_METHOD,   /* `name` of the value `self` */
-	VALUE_FUNCTION, /* of this source */
-	VALUE_CLASS,    /* of this source */
+	VALUE_METHOD,    /* `name` of the value `self` */
+	VALUE_FUNCTION,  /* of this source */
+	VALUE_CLASS,     /* of this source */
 	VALUE_NAMESPACE, /* vars(self), or globals() when self is NULL */
 };
 
@@ -149,10 +152,10 @@ struct value {
 	uint32_t flags;
 	uint32_t count;
 	union {
-		PyObject *object;         /* CONSTANT; METHOD: the name */
+		PyObject *object; /* CONSTANT; METHOD: the name */
 		struct reference *reference;
 		struct value **items;
-		struct scope *scope;      /* FUNCTION, CLASS */
+		struct scope *scope; /* FUNCTION, CLASS */
 	};
 	struct value *self;
 };
@@ -160,17 +163,17 @@ struct value {
 /* A dotted name, made once for each walk. */
 struct reference {
 	struct reference *parent;
-	PyObject *name; /* interned; NULL at a root */
-	struct reference *next;  /* in its hash slot */
+	PyObject *name;         /* interned; NULL at a root */
+	struct reference *next; /* in its hash slot */
 	const char *path;
 	unsigned depth;
-	bool call;     /* some part is a call's result */
+	bool call;         /* some part is a call's result */
 	bool root_unknown; /* begins with "?" */
 	/* What the tables say; see reference_judge(). */
 	enum judgement {
 		JUDGED_NOTHING, /* nobody says anything about it */
 		JUDGED_FINE,
-		JUDGED_MODULE,  /* a listed module itself */
+		JUDGED_MODULE, /* a listed module itself */
 		JUDGED_CALL,
 		JUDGED_BAD,
 		JUDGED_REFUSED, /* below a listed module and not harmless */
@@ -186,7 +189,7 @@ struct reference {
 enum scope_kind { SCOPE_MODULE, SCOPE_FUNCTION, SCOPE_CLASS, SCOPE_COMPREHENSION };
 
 struct binding {
-	PyObject *name; /* interned */
+	PyObject *name;    /* interned */
 	struct value *all; /* whatever it may hold; NULL: not yet known */
 	struct value *now; /* what it holds here, in straight code of its scope */
 	bool global;       /* declared so here: lives in the module */
@@ -201,10 +204,10 @@ struct scope {
 	struct node *node;
 	struct binding *slots; /* a hash by name */
 	size_t slot_count, used;
-	bool star;        /* from x import * */
-	bool called;      /* a call in this source was seen */
+	bool star;   /* from x import * */
+	bool called; /* a call in this source was seen */
 	bool queued;
-	unsigned branch;  /* conditional blocks around the statement that is visited */
+	unsigned branch; /* conditional blocks around the statement that is visited */
 };
 
 /* --- the walk ------------------------------------------------------------ */
@@ -238,15 +241,15 @@ struct walk {
 	const struct reference *checked;
 	const struct node *checked_at;
 
-	bool report;      /* second visit */
-	unsigned muted;   /* > 0: findings are dropped */
+	bool report;         /* second visit */
+	unsigned muted;      /* > 0: findings are dropped */
 	unsigned quiet_text; /* > 0: strings here are for people */
 	unsigned depth;
-	unsigned tries;   /* inside a try that catches OSError or all */
-	unsigned tries_name; /* ... NameError */
-	unsigned tries_import; /* ... ImportError */
-	unsigned no_names;     /* > 0: undefined names are not told */
-	unsigned quoted;  /* > 0: inside code in a string */
+	unsigned tries;               /* inside a try that catches OSError or all */
+	unsigned tries_name;          /* ... NameError */
+	unsigned tries_import;        /* ... ImportError */
+	unsigned no_names;            /* > 0: undefined names are not told */
+	unsigned quoted;              /* > 0: inside code in a string */
 	const struct node *quoted_at; /* the string's node */
 	bool quoted_refused;
 	const char *quoted_name;
@@ -256,13 +259,13 @@ struct walk {
 	bool future_annotations;
 
 	struct hard_import *hard;
-	PyObject *created;   /* set of constant paths that the code writes */
-	PyObject *mentioned; /* set of constant strings given to other calls */
-	PyObject *undefined; /* set of names that were told */
+	PyObject *created;    /* set of constant paths that the code writes */
+	PyObject *mentioned;  /* set of constant strings given to other calls */
+	PyObject *undefined;  /* set of names that were told */
 	bool creates_unknown; /* the code writes files whose names are not known */
 	bool dumps_pickles;
 	bool runs_doctests;
-	bool reflects; /* the code looks at its own names: anything may be called */
+	bool reflects;      /* the code looks at its own names: anything may be called */
 	PyObject *doctests; /* list of docstrings with examples */
 
 	struct node **queue; /* function bodies yet to be visited */
@@ -287,8 +290,8 @@ size_t value_alternatives(struct value *value, struct value *ret_values[ALTERNAT
 struct value *value_elements(struct walk *walk, struct value *value);
 struct value *value_plain(struct value *value); /* a union's first constant or reference */
 bool value_text(struct value *value, struct span *ret_text); /* constant str or bytes */
-bool is_text(const struct value *value);  /* a constant str */
-bool is_whole_text(const struct value *value); /* ... that is known to its end */
+bool is_text(const struct value *value);                     /* a constant str */
+bool is_whole_text(const struct value *value);               /* ... that is known to its end */
 struct reference *reference_root(struct walk *walk, const char *name);
 struct reference *reference_path(struct walk *walk, const char *dotted);
 struct reference *reference_child(struct walk *walk, struct reference *parent, PyObject *name);
@@ -317,8 +320,8 @@ enum visit_flag {
 	VISIT_CALLED = 2, /* it is called */
 };
 struct value *visit(struct walk *walk, struct node *node, unsigned flags);
-struct value *attribute_of(struct walk *walk, struct value *base, PyObject *name,
-			   struct node *node, unsigned flags);
+struct value *attribute_of(struct walk *walk, struct value *base, PyObject *name, struct node *node,
+			   unsigned flags);
 void assign(struct walk *walk, struct node *target, struct value *value);
 void use(struct walk *walk, struct value *value, const struct node *node, unsigned flags);
 /* The function of the module that is visited, when nothing here calls it; else
@@ -354,9 +357,9 @@ struct value *call_argument(const struct call *call, size_t position, const char
 			    struct node **ret_node);
 
 /* fold.c */
-struct value *fold_binary(struct walk *walk, enum node_kind operator, struct value *left,
+struct value *fold_binary(struct walk *walk, enum node_kind operator, struct value * left,
 			  struct value *right);
-struct value *fold_unary(struct walk *walk, enum node_kind operator, struct value *operand);
+struct value *fold_unary(struct walk *walk, enum node_kind operator, struct value * operand);
 struct value *fold_joined(struct walk *walk, struct node *node);
 struct value *fold_method(struct walk *walk, struct value *self, PyObject *name,
 			  const struct call *call);
@@ -367,9 +370,8 @@ struct value *path_join(struct walk *walk, struct value *left, struct value *rig
 bool fold_afford(struct walk *walk, Py_ssize_t length);
 
 /* check.c */
-void check_call(struct walk *walk, const struct reference *reference,
-		const struct name_info *info, struct value *self, struct call *call,
-		struct value **ret_value);
+void check_call(struct walk *walk, const struct reference *reference, const struct name_info *info,
+		struct value *self, struct call *call, struct value **ret_value);
 bool created_here(struct walk *walk, struct span path); /* does the code write it? */
 void check_text(struct walk *walk, PyObject *text, const struct node *node);
 void check_bytes(struct walk *walk, PyObject *bytes, const struct node *node);
@@ -392,8 +394,8 @@ void report(struct walk *walk, enum rule rule, const struct node *node, const ch
 	    const char *hint);
 /* Of an argument of walk->checked: a use of its module, if it lies in a listed one. */
 void report_argument(struct walk *walk, enum rule rule, const struct node *node, const char *name);
-void report_with(struct walk *walk, enum rule rule, enum severity severity,
-		 const struct node *node, const char *message, const char *hint);
+void report_with(struct walk *walk, enum rule rule, enum severity severity, const struct node *node,
+		 const char *message, const char *hint);
 void report_reference(struct walk *walk, const struct reference *reference,
 		      const struct node *node);
 bool rule_applies(const struct walk *walk, enum rule rule);
