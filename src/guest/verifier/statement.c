@@ -43,10 +43,11 @@ static void visit_branch(struct walk *walk, const struct list *body)
 /* An annotation may be code in a string, which get_type_hints() would run. */
 static void visit_annotation(struct walk *walk, struct node *node)
 {
-	PyObject *text = kind_of(node) == NODE_Constant ? leaf(node, Constant_value) : NULL;
+	PyObject *text;
 
 	if (!node)
 		return;
+	text = node->kind == NODE_Constant ? leaf(node, Constant_value) : NULL;
 	if (text && PyUnicode_CheckExact(text)) {
 		if (PyUnicode_FindChar(text, '(', 0, PyUnicode_GET_LENGTH(text), 1) >= 0)
 			check_code(walk, value_borrowed(walk, text, 0), node, STRING_EXPRESSION,

@@ -314,6 +314,11 @@ void attribute_remember(struct walk *walk, PyObject *name, struct value *value);
 /* Does the code define an attribute or a method of this name itself? */
 bool attribute_defined(const struct walk *walk, PyObject *name);
 
+/* names.c */
+bool name_is(PyObject *name, const char *expected);
+struct value *visit_attribute(struct walk *walk, struct node *node, unsigned flags);
+struct value *visit_subscript(struct walk *walk, struct node *node, unsigned flags);
+
 /* expression.c */
 enum visit_flag {
 	VISIT_BASE = 1,   /* the parent says what is done with it: no use by itself */
@@ -357,9 +362,9 @@ struct value *call_argument(const struct call *call, size_t position, const char
 			    struct node **ret_node);
 
 /* fold.c */
-struct value *fold_binary(struct walk *walk, enum node_kind operator, struct value * left,
+struct value *fold_binary(struct walk *walk, enum node_kind operation, struct value *left,
 			  struct value *right);
-struct value *fold_unary(struct walk *walk, enum node_kind operator, struct value * operand);
+struct value *fold_unary(struct walk *walk, enum node_kind operation, struct value *operand);
 struct value *fold_joined(struct walk *walk, struct node *node);
 struct value *fold_method(struct walk *walk, struct value *self, PyObject *name,
 			  const struct call *call);
@@ -373,8 +378,18 @@ bool fold_afford(struct walk *walk, Py_ssize_t length);
 void check_call(struct walk *walk, const struct reference *reference, const struct name_info *info,
 		struct value *self, struct call *call, struct value **ret_value);
 bool created_here(struct walk *walk, struct span path); /* does the code write it? */
+/* contents.c */
+void check_sql(struct walk *walk, struct value *value, const struct node *node);
+void check_pickle(struct walk *walk, struct value *value, const struct node *node,
+		  const char *name);
+bool identifier_letter(uint8_t letter);
 void check_text(struct walk *walk, PyObject *text, const struct node *node);
 void check_bytes(struct walk *walk, PyObject *bytes, const struct node *node);
+
+/* quoted.c */
+/* The code argument of eval and its kin; `how` is its letter in names.def. */
+void check_code_argument(struct walk *walk, struct value *value, const struct node *node, char how,
+			 const char *name, bool must_be_known);
 void check_string_argument(struct walk *walk, struct value *value, const struct node *node);
 enum string_code { STRING_STATEMENTS, STRING_EXPRESSION, STRING_PANDAS, STRING_DOCTEST };
 /* Verifies a string as code; false when it does not parse. */
