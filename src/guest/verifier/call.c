@@ -342,6 +342,23 @@ static struct value *call_path_method(struct walk *walk, struct value *self, PyO
 	return value;
 }
 
+/* pathlib.Path.read_text(p): the method of a class, given the object. */
+static struct value *call_unbound_path(struct walk *walk, const struct reference *reference,
+				       const struct call *call)
+{
+	struct value *self = call->count ? value_plain(call->values[0]) : NULL;
+	struct call rest = *call;
+
+	if (!self || !is_text(self) || !reference->name || !reference->parent ||
+	    (strcmp(reference->parent->path, "pathlib.Path") != 0 &&
+	     strcmp(reference->parent->path, "pathlib.PosixPath") != 0))
+		return NULL;
+	rest.count--;
+	memmove(rest.values, rest.values + 1, rest.count * sizeof rest.values[0]);
+	memmove(rest.nodes, rest.nodes + 1, rest.count * sizeof rest.nodes[0]);
+	return call_path_method(walk, self, reference->name, &rest);
+}
+
 static struct value *call_method(struct walk *walk, struct value *method, struct call *call)
 {
 	struct value *self = method->self;
@@ -363,6 +380,8 @@ static struct value *call_reference(struct walk *walk, struct value *callee, str
 
 	if (strncmp(reference->path, "builtins.", 9) == 0 && !strchr(reference->path + 9, '.'))
 		value = call_builtin(walk, reference->path + 9, call);
+	if (!value && !reference->root_unknown)
+		value = call_unbound_path(walk, reference, call);
 	if (!value && !reference->root_unknown)
 		value = fold_call(walk, reference->path, call);
 	if (reference->judgement == JUDGED_CALL && reference->info)

@@ -507,6 +507,11 @@ struct value *fold_call(struct walk *walk, const char *path, const struct call *
 		return &value_unknown;
 	if (strcmp(path, "os.getcwd") == 0 || strcmp(path, "os.path.expanduser") == 0)
 		return value_constant(walk, PyUnicode_FromString("/workspace"), 0);
+	/* They give back what they are given. */
+	if ((strcmp(path, "importlib.reload") == 0 || strcmp(path, "copy.copy") == 0 ||
+	     strcmp(path, "copy.deepcopy") == 0) &&
+	    call->count == 1)
+		return call->values[0];
 	if (strcmp(path, "tempfile.gettempdir") == 0)
 		return value_constant(walk, PyUnicode_FromString("/tmp"), 0);
 	if (strncmp(path, "pathlib.", 8) == 0) {

@@ -80,9 +80,14 @@ void use(struct walk *walk, struct value *value, const struct node *node, unsign
 	struct value *alternatives[ALTERNATIVES_MAX];
 	size_t count = value_alternatives(value, alternatives);
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (alternatives[i]->kind == VALUE_REFERENCE)
 			use_one(walk, alternatives[i]->reference, node, flags);
+		/* vars(os) given on is os given on. */
+		if (alternatives[i]->kind == VALUE_NAMESPACE && alternatives[i]->self && !flags &&
+		    alternatives[i]->self->kind == VALUE_REFERENCE)
+			use_one(walk, alternatives[i]->self->reference, node, 0);
+	}
 }
 
 /* --- names --------------------------------------------------------------- */
@@ -271,6 +276,33 @@ static struct value *path_attribute(struct walk *walk, struct value *base, PyObj
 	return method_of(walk, base, name);
 }
 
+/* Attributes that are constants, and with which names and paths are built. */
+static struct value *constant_attribute(struct walk *walk, const struct reference *reference)
+{
+	static const struct {
+		const char *path, *text;
+	} constants[] = {
+		{"os.sep", "/"},
+		{"os.path.sep", "/"},
+		{"os.curdir", "."},
+		{"os.path.curdir", "."},
+		{"os.pardir", ".."},
+		{"os.path.pardir", ".."},
+		{"os.devnull", "/dev/null"},
+		{"os.path.devnull", "/dev/null"},
+		{"string.ascii_lowercase", "abcdefghijklmnopqrstuvwxyz"},
+		{"string.ascii_uppercase", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
+		{"string.ascii_letters", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"},
+		{"string.digits", "0123456789"},
+		{"string.punctuation", "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LENGTH(constants); i++)
+		if (strcmp(constants[i].path, reference->path) == 0)
+			return value_constant(walk, PyUnicode_FromString(constants[i].text), 0);
+	return NULL;
+}
+
 static struct value *attribute_of_one(struct walk *walk, struct value *base, PyObject *name,
 				      struct node *node)
 {
@@ -284,6 +316,13 @@ static struct value *attribute_of_one(struct walk *walk, struct value *base, PyO
 
 		if (reference && strcmp(reference->path, "builtins.__dict__") == 0)
 			return namespace_of(walk, base);
+		if (reference && !reference->call && !reference->root_unknown) {
+			known = constant_attribute(walk, reference);
+			if (known) /* the use of the module is harmless, and counted */
+				use_one(walk, reference, node, VISIT_BASE);
+			if (known)
+				return known;
+		}
 		if (reference && reference->root_unknown)
 			known = attribute_value(walk, name);
 		return known ? value_either(walk, value_reference(walk, reference), known)
