@@ -155,13 +155,14 @@ static int start(struct execpy_engine *engine, const struct execpy_options *opti
 	if (r < 0)
 		return r;
 	evutil_make_socket_nonblocking(engine->socket);
+	errno = 0;
 	engine->socket_event =
 		event_new(engine->base, engine->socket, EV_READ | EV_PERSIST, on_message, engine);
 	engine->cancel_event =
 		event_new(engine->base, engine->cancel_fd, EV_READ | EV_PERSIST, on_cancel, engine);
 	if (!engine->socket_event || !engine->cancel_event ||
 	    event_add(engine->socket_event, NULL) < 0 || event_add(engine->cancel_event, NULL) < 0)
-		return refuse(err, ENOMEM, "engine: no event");
+		return fail(err, errno ? errno : ENOMEM, "engine: watch the warden (epoll_ctl)");
 	return 0;
 }
 

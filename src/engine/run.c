@@ -502,7 +502,7 @@ static int ask_cell(struct run *run, struct error *err)
 
 /* A sortable id: 48 bits of milliseconds and 80 of randomness, in Crockford's
  * base 32, as a ULID has them. */
-static int make_id(char id[40], struct error *err)
+static void make_id(char id[40])
 {
 	static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 	struct timespec now;
@@ -513,8 +513,12 @@ static int make_id(char id[40], struct error *err)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	/* An id names a run, it protects nothing: without randomness the process and
+	 * the clock do. */
 	if (getrandom(bits, sizeof bits, 0) != sizeof bits)
-		return fail(err, errno, "engine: getrandom");
+		for (size_t i = 6; i < sizeof bits; i++)
+			bits[i] = (uint8_t)((uint64_t)now.tv_nsec >> 4 * (i - 6)) ^
+				  (uint8_t)(getpid() >> (i & 1 ? 8 : 0));
 	for (int i = 0; i < 6; i++)
 		bits[i] = (uint8_t)(ms >> (8 * (5 - i)));
 	memcpy(id, "run_", 4);
@@ -527,7 +531,6 @@ static int make_id(char id[40], struct error *err)
 		}
 	}
 	id[at] = '\0';
-	return 0;
 }
 
 static int check_list(const char *const *list, size_t count_max, size_t bytes_max, const char *what,
@@ -685,10 +688,9 @@ int run_begin(struct run *run, struct error *err)
 		r = policy_load(request->policy ? request->policy : "strict", &run->policy, err);
 	if (r == 0)
 		r = hash_inputs(run, err);
-	if (r == 0)
-		r = make_id(result->id, err);
 	if (r < 0)
 		return r;
+	make_id(result->id);
 	result->policy = strdup(run->policy.name);
 	if (!result->policy)
 		return fail(err, ENOMEM, "request");
@@ -777,7 +779,6 @@ int execpy_failure(const struct execpy_request *request, const struct execpy_err
 		   struct execpy_result **ret_result)
 {
 	struct execpy_result *result = calloc(1, sizeof *result);
-	struct error err = {0};
 
 	if (!result)
 		return -ENOMEM;
@@ -788,7 +789,8 @@ int execpy_failure(const struct execpy_request *request, const struct execpy_err
 	result->template = strdup(request->template ? request->template : "auto");
 	snprintf(result->internal, sizeof result->internal, "%s", reason->text);
 	snprintf(result->reason, sizeof result->reason, "%s", reason->text);
-	if (!result->policy || !result->template || make_id(result->id, &err) < 0) {
+	make_id(result->id);
+	if (!result->policy || !result->template) {
 		execpy_result_free(result);
 		return -ENOMEM;
 	}

@@ -168,14 +168,14 @@ static void park(struct error *err)
 	apply_limits(&frame, err);
 }
 
-void cell_become(const int *fds, struct bytes *ret_request)
+void cell_become(const int *fds, const struct error *failed, struct bytes *ret_request)
 {
-	struct error err = {0};
+	struct error err = *failed;
 	struct span request;
 	enum { SELF, LISTENER };
 	int said[2] = {-1, -1};
 
-	if (take_descriptors(fds, &err) < 0) {
+	if (err.number || take_descriptors(fds, &err) < 0) {
 		/* The control socket may still be where it came in. */
 		autobytes frame = {0};
 		size_t at = frame_begin(&frame, MESSAGE_FAILED, 0);

@@ -43,9 +43,10 @@ int template_serve(int socket, struct bytes *ret_request, struct error *err);
 /* cell.c */
 
 /* Everything between fork and user code: descriptors, limits, confinement,
- * hygiene, the rehearsal, parking. fds as in enum fork_fd, from FORK_FD_STDIN.
+ * hygiene, the rehearsal, parking. fds as in enum fork_fd. `failed` is what went
+ * wrong on the way here, if its number is set: then that is said, and no more.
  * Returns with the request, or does not return. Stage: cell. */
-void cell_become(const int *fds, struct bytes *ret_request);
+void cell_become(const int *fds, const struct error *failed, struct bytes *ret_request);
 
 /* hygiene.c */
 

@@ -194,13 +194,13 @@ static __attribute__((noinline)) int enter_and_fork(struct entry *entry)
 		return -1;
 	pid = fork();
 	if (pid == 0) {
-		/* "0" to a v1 `tasks` file moves the calling thread alone, which
+		/* Nobody waits for this process: what fails here is said by the cell.
+		 * "0" to a v1 `tasks` file moves the calling thread alone, which
 		 * needs none of the locks that make other moves slow. */
-		if (entry->pids_join && write(fds[cgroup + entry->pids_join - 1], "0", 1) != 1)
-			_exit(1);
-		/* Only now: its root is where its maker stands. */
-		if (unshare(CLONE_NEWCGROUP) < 0)
-			_exit(1);
+		if (!entry->pids_join || step(entry, "enter the pids cgroup",
+					      write(fds[cgroup + entry->pids_join - 1], "0", 1)))
+			/* Only now: its root is where its maker stands. */
+			step(entry, "make a cgroup namespace (unshare)", unshare(CLONE_NEWCGROUP));
 		return 0;
 	}
 	entry->pid = pid;
@@ -252,6 +252,8 @@ static pid_t fork_cell(const struct frame *frame, const int *fds, size_t count, 
 			_exit(side < 0);
 		/* The cell: a whole copy, on this same stack. */
 		PyOS_AfterFork_Child();
+		if (entry.failed_step)
+			fail(err, entry.failed_errno, "cell: %s", entry.failed_step);
 		return 0;
 	}
 	PyOS_AfterFork_Parent();
@@ -306,7 +308,7 @@ int template_serve(int socket, struct bytes *ret_request, struct error *err)
 
 			r = fork_cell(&frame, fds, count, &why);
 			if (r == 0) {
-				cell_become(fds, ret_request);
+				cell_become(fds, &why, ret_request);
 				return 0;
 			}
 			r = answer_forked(socket, frame.id, r, r < 0 ? &why : NULL);

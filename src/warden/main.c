@@ -135,6 +135,8 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 	fcntl(ENGINE_SOCKET, F_SETFD, FD_CLOEXEC);
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
+	/* Only root may take a caller's niceness back. */
+	(void)setpriority(PRIO_PROCESS, 0, 0);
 	warden->engine = ENGINE_SOCKET;
 	warden->font_list = -1;
 	r = check_host(err);

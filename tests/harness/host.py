@@ -143,8 +143,6 @@ FEATURES = {
     "own-pid-max": ("a pid_max of its own for each pid namespace (Linux 6.14)",
                     lambda: tuple(int(n) for n in re.findall(r"\d+", platform.release())[:2])
                     >= (6, 14)),
-    "notification": ("a kernel watch by seccomp notification (not part of `execpy run` yet)",
-                     lambda: False),
     "custom-root": ("a root file system that the user brings (execpy builds its own)",
                     lambda: False),
     "smt-timing": ("a defence against timing between processor siblings (a declared non-goal)",
