@@ -158,6 +158,16 @@ static bool disk_ended_it(const struct run *run)
 	return run->disk_full && (number == ENOSPC || number == EDQUOT || number == EFBIG);
 }
 
+/* Without a memory cgroup the kernel's refusal reaches the code as MemoryError:
+ * RLIMIT_DATA stands at a small multiple of the limit. */
+static bool memory_ended_it(const struct run *run)
+{
+	struct field field;
+
+	return run->sampled && result_find_field(run->result->error, FIELD_TYPE, &field) &&
+	       span_equals(field.value, "MemoryError");
+}
+
 static enum execpy_status status_of_exit(struct run *run)
 {
 	struct execpy_result *result = run->result;
@@ -172,6 +182,8 @@ static enum execpy_status status_of_exit(struct run *run)
 	result->exit_code = WEXITSTATUS(run->status);
 	if (result->exit_code == 0)
 		return EXECPY_OK;
+	if (memory_ended_it(run))
+		return EXECPY_MEMORY_LIMIT;
 	return disk_ended_it(run) ? EXECPY_DISK_LIMIT : EXECPY_ERROR;
 }
 
@@ -660,9 +672,11 @@ static void write_error(struct execpy_result *result, struct json *json)
 		emit_string(json, type);
 		emit_key(json, "message");
 		emit_string(json, result->reason);
-		emit_key(json, "traceback");
-		emit_null(json);
-		write_frames(result, json, stop_frames(result), true);
+		write_text_or(json, "traceback", result->error, FIELD_TRACEBACK, NULL);
+		if (result->error.length > 0)
+			write_frames(result, json, result->error, false);
+		else
+			write_frames(result, json, stop_frames(result), true);
 	} else {
 		write_text_or(json, "type", result->error, FIELD_TYPE, "Exception");
 		write_text_or(json, "message", result->error, FIELD_TEXT, "");

@@ -369,6 +369,9 @@ static void on_ended(struct run *run, const struct frame *frame)
 		case FIELD_PROCESSES_PEAK:
 			result->processes_peak = number;
 			break;
+		case FIELD_SAMPLED:
+			run->sampled = number != 0;
+			break;
 		case FIELD_DISK_FULL:
 			run->disk_full = number != 0;
 			break;

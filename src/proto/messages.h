@@ -106,10 +106,11 @@ enum field_name {
 	FIELD_FINDINGS, /* policy/finding.h */
 	FIELD_POLICY,
 	FIELD_VERIFY_US,
-	FIELD_STDIN,  /* whether there is something to read */
-	FIELD_CHECK,  /* verify only */
-	FIELD_PROBE,  /* record what the code does */
-	FIELD_SAMPLE, /* three numbers: microseconds, CPU microseconds, bytes */
+	FIELD_SAMPLED, /* no cgroup counts memory: the code may see MemoryError */
+	FIELD_STDIN,   /* whether there is something to read */
+	FIELD_CHECK,   /* verify only */
+	FIELD_PROBE,   /* record what the code does */
+	FIELD_SAMPLE,  /* three numbers: microseconds, CPU microseconds, bytes */
 };
 
 /* How a run ended, by the warden's evidence. */

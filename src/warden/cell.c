@@ -141,6 +141,7 @@ static void say_ended(struct cell *cell)
 	frame_put_number(&frame, FIELD_MEMORY_PEAK, cell->usage.memory_peak_bytes);
 	frame_put_number(&frame, FIELD_PROCESSES_PEAK, cell->usage.processes_peak);
 	frame_put_number(&frame, FIELD_DISK_FULL, usage_disk_full(cell));
+	frame_put_number(&frame, FIELD_SAMPLED, !cell->warden->cgroups.has_memory);
 	if (cell->ending == ENDING_ANOMALY) {
 		frame_put_text(&frame, FIELD_EVENT, cell->event);
 		frame_put_text(&frame, FIELD_DETAIL, cell->detail);

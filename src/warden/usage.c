@@ -152,9 +152,8 @@ void usage_read(struct cell *cell)
 		}
 		if (!cgroups->has_pids) {
 			usage.processes = sample.processes;
-			usage.processes_peak = sample.processes > cell->usage.processes_peak
-						       ? sample.processes
-						       : cell->usage.processes_peak;
+			/* The main process was there, if it is gone now. */
+			usage.processes_peak = sample.processes > 1 ? sample.processes : 1;
 		}
 		if (!cgroups->has_cpu)
 			usage.cpu_us = sample.cpu_us;

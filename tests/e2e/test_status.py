@@ -109,12 +109,14 @@ def test_time_limits_are_kept(run):
         assert seconds * 1000 <= done.result["usage"]["wall_ms"] <= (seconds + 0.5 * SLOW) * 1000
 
 
-def test_usage_is_the_runs_own(run):
+def test_usage_is_the_runs_own(run, product):
+    # Without a cgroup the peak is the largest sample: what came and went between two is not seen.
+    least = (50 if product.mode == "root" else 10) << 20
     small = run("pass").result["usage"]
     assert small["memory_peak_bytes"] < 20 << 20, small
     assert small["cpu_ms"] < 1000 and small["processes_peak"] == 1, small
     large = run("x = bytearray(b'x') * (50 << 20)").result["usage"]
-    assert 50 << 20 <= large["memory_peak_bytes"] <= 80 << 20, large
+    assert least <= large["memory_peak_bytes"] <= 80 << 20, large
     busy = run("import time\nend = time.process_time() + 0.4\n"
                "while time.process_time() < end: pass").result["usage"]
     assert 350 <= busy["cpu_ms"] <= 1500 * SLOW, busy
