@@ -7,6 +7,8 @@
 #| verdicts = {fork = "DENIED EAGAIN", at = "(5\\d|6[0-3])"}
 #| processes_min = 50
 #| processes_max = 64
+#| [without_cgroups]
+#| processes_min = 1
 #| [control]
 #| kind = "plain"
 #| verdicts = {fork = "DID", at = "100"}
