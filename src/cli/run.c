@@ -146,6 +146,7 @@ static int report(struct execpy_result *result, bool json_wanted, bool files_wan
 static int run(struct options *options, bool json)
 {
 	const struct execpy_callbacks callbacks = {.output = json ? NULL : pass_through};
+	const struct execpy_options once = {.single_run = true};
 	struct sigaction action = {.sa_handler = on_signal};
 	struct execpy_engine *engine = NULL;
 	struct execpy_result *result = NULL;
@@ -164,7 +165,7 @@ static int run(struct options *options, bool json)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
-	if (execpy_open(NULL, &engine, &err) < 0) {
+	if (execpy_open(&once, &engine, &err) < 0) {
 		if (!json || execpy_failure(&options->request, &err, &result) < 0)
 			return own_error("%s", err.text);
 		status = report(result, json, false);

@@ -176,6 +176,7 @@ int execpy_open(const struct execpy_options *options, struct execpy_engine **ret
 	if (!engine)
 		return fail(err, ENOMEM, "engine");
 	engine->socket = engine->cancel_fd = -1;
+	engine->single_run = options && options->single_run;
 	TAILQ_INIT(&engine->runs);
 	r = start(engine, options, err);
 	if (r < 0) {

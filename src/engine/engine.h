@@ -32,7 +32,7 @@ struct execpy_engine {
 	struct event *socket_event, *cancel_event;
 	int cancel_fd; /* eventfd, written by execpy_cancel() */
 	struct bytes buffer;
-	bool ready, dead;
+	bool ready, dead, single_run;
 	char why[ERROR_TEXT_MAX]; /* it is dead */
 	char cgroup_mode[8], cgroup_why[200];
 	uint64_t next_run;

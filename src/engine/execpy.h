@@ -31,8 +31,8 @@ struct execpy_options {
 	/* Where execpy-warden and execpy-guest are. NULL: beside the running
 	 * program in a build tree, else where they were installed. */
 	const char *program_directory;
-	/* Kept for the engine's life: how long to wait for its own parts. */
-	unsigned start_timeout_ms; /* 0: 60,000 */
+	/* There will be one run: its template does not wait for a second. */
+	bool single_run;
 };
 
 /* Starts an engine and its warden. Returns 0, or a negative errno with `error`

@@ -481,6 +481,7 @@ static int ask_cell(struct run *run, struct error *err)
 	run->id = ++run->engine->next_run;
 	at = frame_begin(&frame, MESSAGE_ACQUIRE, run->id);
 	limits_encode(&run->result->limits, &frame, FIELD_LIMITS);
+	frame_put_number(&frame, FIELD_MORE, run->engine->single_run);
 	if (automatic && !run->retried)
 		imports_scan(code, add_module, &modules);
 	else if (!automatic && !imports_template(request->template, add_module, &modules))

@@ -199,12 +199,14 @@ void cell_become(const int *fds, const struct error *failed, struct bytes *ret_r
 	if (run_open_main(&err) < 0 || confine(&said[LISTENER], &err) < 0)
 		goto failed;
 	interpreter_prepare_caches();
-	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 ||
-	    stopframes_install(&err) < 0 || run_rehearsal(&err) < 0)
+	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 || stopframes_install(&err) < 0)
 		goto failed;
 	say(MESSAGE_PARKED, NULL, said, 2);
 	close(said[SELF]);
 	close(said[LISTENER]);
+	/* While nobody asks, or the first to ask is on the way. */
+	if (run_rehearsal(&err) < 0)
+		goto failed;
 	park(&err);
 	if (err.number)
 		goto failed;

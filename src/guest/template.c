@@ -66,15 +66,15 @@ static int check_forkable(const char *blame, int passed_descriptors, struct erro
 	return 0;
 }
 
-/* gc.collect(); gc.freeze(): a collection in a cell then leaves the template's
- * objects alone, and their pages shared. */
-static int freeze(struct error *err)
+/* gc.collect(), where imports may have left garbage, and gc.freeze(): a collection in a cell then
+ * leaves the template's objects alone, and their pages shared. */
+static int freeze(bool collect, struct error *err)
 {
 	PyObject *gc = PyImport_ImportModule("gc");
 	PyObject *result = NULL;
 
 	if (gc) {
-		result = PyObject_CallMethod(gc, "collect", NULL);
+		result = collect ? PyObject_CallMethod(gc, "collect", NULL) : Py_NewRef(Py_None);
 		Py_XDECREF(result);
 		if (result)
 			result = PyObject_CallMethod(gc, "freeze", NULL);
@@ -90,6 +90,7 @@ static int preload(int socket, const struct frame *frame, struct error *err)
 	autobytes answer = {0};
 	struct timespec began, ended;
 	struct field field;
+	bool imported = false;
 	size_t at;
 	int r;
 
@@ -104,6 +105,7 @@ static int preload(int socket, const struct frame *frame, struct error *err)
 		module = span_to_string(field.value);
 		if (!module)
 			return fail(err, ENOMEM, "template: preload");
+		imported = true;
 		r = interpreter_import(module, &why);
 		if (r < 0)
 			frame_put_text(&answer, FIELD_TEXT, why.text);
@@ -113,7 +115,7 @@ static int preload(int socket, const struct frame *frame, struct error *err)
 	}
 	if (r < 0)
 		return fail(err, EBADMSG, "template: PRELOAD");
-	r = freeze(err);
+	r = freeze(imported, err);
 	if (r < 0)
 		return r;
 	clock_gettime(CLOCK_MONOTONIC, &ended);

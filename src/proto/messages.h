@@ -11,7 +11,7 @@
 
 enum message {
 	/* engine → warden. The frame's id is the run's. */
-	MESSAGE_ACQUIRE = 1, /* limits, modules: a cell for a run */
+	MESSAGE_ACQUIRE = 1, /* limits, modules; more: 1 for the engine's only run */
 	MESSAGE_PUT,         /* name, mode + fd: a file for the workspace, before START */
 	MESSAGE_START,       /* the request is in the mailbox: go */
 	MESSAGE_KILL,        /* reason */

@@ -381,6 +381,8 @@ static void park_when_ready(struct cell *cell)
 	if (cell->state != CELL_FORKING || !cell->pid || !cell->parked)
 		return;
 	cell->state = CELL_PARKED;
+	if (cell->template->once)
+		template_dismiss(cell->template);
 	event_del(cell->deadline);
 	usage_baseline(cell);
 	if (cell->has_run)

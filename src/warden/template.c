@@ -410,6 +410,12 @@ static void template_free(struct template *template)
 	free(template);
 }
 
+void template_dismiss(struct template *template)
+{
+	free_event(&template->event);
+	close_fd(&template->socket);
+}
+
 void template_release(struct template *template)
 {
 	if (template->dead && template->cells == 0)

@@ -66,6 +66,7 @@ static int handle_acquire(struct handler_context *context, struct error *err)
 	struct limits limits = limits_default();
 	autobytes modules = {0};
 	struct template *template;
+	uint64_t once = 0;
 	struct field field;
 	struct cell *cell;
 	int r = 0;
@@ -73,6 +74,8 @@ static int handle_acquire(struct handler_context *context, struct error *err)
 	while (r >= 0 && frame_next_field(&fields, &field) == 1) {
 		if (field.name == FIELD_LIMITS)
 			r = limits_decode(field.value, &limits, err);
+		else if (field.name == FIELD_MORE)
+			r = field_number(&field, &once);
 		else if (field.name == FIELD_MODULE) {
 			bytes_append(&modules, field.value.data, field.value.length);
 			bytes_append_text(&modules, "\n");
@@ -86,6 +89,7 @@ static int handle_acquire(struct handler_context *context, struct error *err)
 		warden_say_failed(warden, context->frame->id, err->text);
 		return 0;
 	}
+	template->once = once != 0;
 	cell->run = context->frame->id;
 	cell->has_run = true;
 	cell->asked_us = now_us();

@@ -64,7 +64,7 @@ struct template
 	pid_t keeper;
 	int keeper_pidfd, keeper_socket, socket, log;
 	struct event *keeper_event, *death_event, *event, *timer;
-	bool loaded, dead;
+	bool loaded, dead, once;  /* once: it ends when its cell is parked */
 	char why[ERROR_TEXT_MAX]; /* it died */
 	unsigned cells;
 	int next_pid;
@@ -127,6 +127,8 @@ int template_make_init(struct template *template, struct cell *cell, int init_so
 		       struct error *err);
 int template_fork(struct template *template, struct cell *cell, const int *fds, size_t count,
 		  struct error *err);
+/* It is not needed any more: it ends by itself, while its last cell runs. */
+void template_dismiss(struct template *template);
 /* When the last cell of a dead template is gone, so is it. */
 void template_release(struct template *template);
 /* Kills every keeper and waits for it. Stage: the warden's last act. */
