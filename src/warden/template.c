@@ -146,9 +146,10 @@ static void template_died(struct template *template, const char *what, int statu
 {
 	char why[ERROR_TEXT_MAX];
 
-	/* Its own last words say more than its status. */
+	/* Its own last words say more than its status. A keeper that lives has other
+	 * things to say on its socket, which are not to be lost: ends of cells. */
 	if (last_words(template, template->socket, why, sizeof why) ||
-	    last_words(template, template->keeper_socket, why, sizeof why)) {
+	    (!template->keeper && last_words(template, template->keeper_socket, why, sizeof why))) {
 		mark_dead(template, why);
 		return;
 	}
