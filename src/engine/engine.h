@@ -137,6 +137,11 @@ void run_free(struct run *run);
 int engine_say(struct execpy_engine *engine, const struct bytes *frame, const int *fds,
 	       size_t count, struct error *err);
 
+/* request.c */
+/* Checks the run's request and takes over what is needed of it: limits, code,
+ * policy, hashes of the files. Negative: the request is wrong. */
+int request_take(struct run *run, struct error *err);
+
 /* capture.c */
 /* Keeps what the limit allows; returns how many of the bytes are within it. */
 size_t capture_add(struct capture streams[2], int which, const void *data, size_t length,
@@ -170,6 +175,16 @@ struct json;
 void result_write_findings(struct execpy_result *result, struct json *json);
 void result_write_end(struct execpy_result *result, struct json *json);
 bool result_find_field(struct span body, enum field_name name, struct field *ret_field);
+uint64_t result_number_field(struct span body, enum field_name name); /* 0: none */
+/* The body of the frames that were written at a limit, if any; the list of its
+ * FIELD_FRAMEs, innermost first; and the innermost line of the code itself. */
+struct span result_stop_frames(const struct execpy_result *result);
+size_t result_frame_list(struct span body, struct span list[TRACEBACK_FRAMES_MAX]);
+uint64_t result_stop_line(const struct execpy_result *result);
+/* Line `number` of the code, from 1, without its newline. */
+struct span result_code_line(const struct execpy_result *result, uint64_t number);
+/* What a model can do about a status; NULL when there is nothing to do. */
+const char *result_hint(enum execpy_status status);
 /* A refusal as CPython would print a SyntaxError: line, carets, message. */
 void result_refusal_text(const struct execpy_result *result, const struct finding *finding,
 			 struct bytes *out);

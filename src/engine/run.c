@@ -10,7 +10,6 @@
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
-#include "policy/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -537,167 +536,13 @@ static void make_id(char id[40])
 	id[at] = '\0';
 }
 
-static int check_list(const char *const *list, size_t count_max, size_t bytes_max, const char *what,
-		      bool pairs, struct error *err)
-{
-	size_t bytes = 0, count = 0;
-
-	for (; list && list[count]; count++) {
-		bytes += strlen(list[count]) + 1;
-		if (pairs && (list[count][0] == '=' || !strchr(list[count], '=')))
-			return refuse(err, EINVAL, "%s: \"%.60s\" is not NAME=VALUE", what,
-				      list[count]);
-	}
-	if (count > count_max || bytes > bytes_max)
-		return refuse(err, E2BIG,
-			      "%s: at most %zu with %zu bytes together, not %zu with %zu", what,
-			      count_max, bytes_max, count, bytes);
-	return 0;
-}
-
-/* As the warden will see it: no empty part, no "." and no "..", not too deep. */
-static bool stays_beneath(const char *name)
-{
-	size_t parts = 0;
-
-	if (strlen(name) > FILE_NAME_BYTES_MAX)
-		return false;
-	for (;; name++, parts++) {
-		size_t length = strcspn(name, "/");
-
-		if (length == 0 || length > 255 || parts > FILE_DEPTH_MAX ||
-		    (length <= 2 && strspn(name, ".") >= length))
-			return false;
-		name += length;
-		if (!*name)
-			return true;
-	}
-}
-
-static int check_file(const struct execpy_file *file, struct error *err)
-{
-	struct stat info;
-
-	if (!file->name[0] || file->name[0] == '/')
-		return refuse(err, EINVAL, "file \"%.200s\": its name must be relative",
-			      file->name);
-	if (!stays_beneath(file->name))
-		return refuse(err, EINVAL, "file \"%.200s\": its name must stay in the workspace",
-			      file->name);
-	if (strcmp(file->name, "main.py") == 0)
-		return refuse(err, EINVAL, "file main.py: this name is the code's own");
-	if (fstat(file->fd, &info) < 0)
-		return fail(err, errno, "file %s", file->name);
-	if (!S_ISREG(info.st_mode))
-		return refuse(err, EINVAL, "file %s: is not a regular file", file->name);
-	return 0;
-}
-
-static int hash_inputs(struct run *run, struct error *err)
-{
-	const struct execpy_request *request = run->request;
-
-	run->inputs = calloc(request->file_count + 1, sizeof *run->inputs);
-	if (!run->inputs)
-		return fail(err, ENOMEM, "files");
-	/* The code is a file there, too: listed only when the run changed it. */
-	run->inputs[0].name = strdup("main.py");
-	if (!run->inputs[0].name)
-		return fail(err, ENOMEM, "files");
-	files_hash_bytes(bytes_span(&run->result->code), run->inputs[0].sha256);
-	run->input_count = 1;
-	for (size_t i = 0; i < request->file_count; i++) {
-		struct input *input = &run->inputs[run->input_count];
-		int r = check_file(&request->files[i], err);
-
-		if (r < 0)
-			return r;
-		r = files_hash(request->files[i].fd, input->sha256, err);
-		if (r < 0)
-			return fail_wrap(err, "file %s", request->files[i].name);
-		input->name = strdup(request->files[i].name);
-		if (!input->name)
-			return fail(err, ENOMEM, "files");
-		run->input_count++;
-	}
-	return 0;
-}
-
-static int check_limits(struct run *run, struct error *err)
-{
-	const struct execpy_limits *asked = &run->request->limits;
-	const uint64_t given[] = {asked->time_ms,   asked->cpu_ms,       asked->memory_bytes,
-				  asked->processes, asked->output_bytes, asked->disk_bytes};
-	struct limits *limits = &run->result->limits;
-
-	*limits = limits_default();
-	for (size_t i = 0; i < limit_count; i++) {
-		uint64_t number = given[i];
-		int r;
-
-		if (number == 0)
-			continue;
-		if (number == UINT64_MAX && limit_infos[i].least == 0)
-			number = 0;
-		r = limit_set_number(limits, &limit_infos[i], number, err);
-		if (r < 0)
-			return r;
-	}
-	if (run->result->probe) {
-		if (limits->time_ms > PROBE_TIME_MS)
-			limits->time_ms = PROBE_TIME_MS;
-		if (limits->cpu_ms > PROBE_TIME_MS)
-			limits->cpu_ms = PROBE_TIME_MS;
-		if (limits->memory_bytes > PROBE_MEMORY_BYTES)
-			limits->memory_bytes = PROBE_MEMORY_BYTES;
-	}
-	return 0;
-}
-
-/* Models wrap code in Markdown fences: what is inside is the code. */
-static int take_code(struct run *run, struct error *err)
-{
-	struct span code = {(const uint8_t *)run->request->code, run->request->code_length};
-	struct span inner;
-
-	if (fence_strip(code, &inner, &run->result->fence_line)) {
-		run->result->fenced = true;
-		code = inner;
-	}
-	bytes_append(&run->result->code, code.data, code.length);
-	return run->result->code.failed ? fail(err, ENOMEM, "code") : 0;
-}
-
 int run_begin(struct run *run, struct error *err)
 {
-	const struct execpy_request *request = run->request;
-	struct execpy_result *result = run->result;
-	int r;
+	int r = request_take(run, err);
 
-	if (request->code_length > CODE_BYTES_MAX)
-		return refuse(err, E2BIG, "code: %zu bytes are too many; at most %llu",
-			      request->code_length, (unsigned long long)CODE_BYTES_MAX);
-	if (request->file_count > INPUT_FILES_MAX)
-		return refuse(err, E2BIG, "files: at most %d", INPUT_FILES_MAX);
-	r = check_list(request->arguments, ARGUMENT_COUNT_MAX, ARGUMENT_BYTES_MAX, "arguments",
-		       false, err);
-	if (r == 0)
-		r = check_list(request->environment, ENVIRONMENT_COUNT_MAX, ENVIRONMENT_BYTES_MAX,
-			       "environment", true, err);
-	if (r == 0)
-		r = check_limits(run, err);
-	if (r == 0)
-		r = take_code(run, err);
-	if (r == 0)
-		r = policy_load(request->policy ? request->policy : "strict", &run->policy, err);
-	if (r == 0)
-		r = hash_inputs(run, err);
 	if (r < 0)
 		return r;
-	make_id(result->id);
-	result->policy = strdup(run->policy.name);
-	if (!result->policy)
-		return fail(err, ENOMEM, "request");
+	make_id(run->result->id);
 	run->began_us = now_us();
 	return ask_cell(run, err);
 }
