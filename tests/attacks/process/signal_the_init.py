@@ -9,7 +9,7 @@
 #| [control]
 #| kind = "plain"
 #| supervisor = true
-#| status = -9
+#| status = [-9, -1, -2, -3, -6, -15]
 #| linger = 0.5
 #| verdicts = {sent = "DID", after = "DID"}
 import signal
