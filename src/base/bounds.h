@@ -16,22 +16,20 @@
 #define ARGUMENT_BYTES_MAX    (64 * KIB) /* all arguments together */
 #define ENVIRONMENT_COUNT_MAX 256
 #define ENVIRONMENT_BYTES_MAX (64 * KIB)
-#define STDIN_BYTES_MAX       (256 * MIB)
 #define INPUT_FILES_MAX       1024
 #define FILE_NAME_BYTES_MAX   4096 /* PATH_MAX: a path inside the workspace */
 #define FILE_DEPTH_MAX        32
 
 /* A result. */
-#define RESPONSE_BYTES_MAX     (32 * MIB) /* values, displays, error of one run */
-#define BUNDLE_TYPES_MAX       64         /* MIME types of one value or display */
-#define VERDICT_BYTES_MAX      (1 * MIB)  /* 200 findings of at most 900 bytes */
-#define DISPLAY_COUNT_MAX      256
-#define TRACEBACK_FRAMES_MAX   64
-#define REPR_CHARACTERS_MAX    (64 * KIB) /* text/plain of a value; longer is shortened */
-#define COLLECT_ENTRIES_MAX    10000      /* directory entries looked at */
-#define COLLECT_FILES_MAX      1000       /* files listed */
-#define COLLECT_TIME_MS        2000
-#define COLLECT_FILE_BYTES_MAX (1 * GIB)
+#define RESPONSE_BYTES_MAX   (32 * MIB) /* values, displays, error of one run */
+#define BUNDLE_TYPES_MAX     64         /* MIME types of one value or display */
+#define VERDICT_BYTES_MAX    (1 * MIB)  /* 200 findings of at most 900 bytes */
+#define DISPLAY_COUNT_MAX    256
+#define TRACEBACK_FRAMES_MAX 64
+#define REPR_CHARACTERS_MAX  (64 * KIB) /* text/plain of a value; longer is shortened */
+#define COLLECT_ENTRIES_MAX  10000      /* directory entries looked at */
+#define COLLECT_FILES_MAX    1000       /* files listed */
+#define COLLECT_TIME_MS      2000
 
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */

@@ -58,17 +58,6 @@ static void died(struct execpy_engine *engine, const char *why)
 	}
 }
 
-static void take_text(const struct frame *frame, enum field_name name, char *text, size_t size)
-{
-	struct reader fields = frame_fields(frame);
-	struct field field;
-
-	while (frame_next_field(&fields, &field) == 1)
-		if (field.name == (uint16_t)name)
-			snprintf(text, size, "%.*s", (int)field.value.length,
-				 (const char *)field.value.data);
-}
-
 static void on_message(evutil_socket_t socket, short what, void *argument)
 {
 	struct execpy_engine *engine = argument;
@@ -86,11 +75,11 @@ static void on_message(evutil_socket_t socket, short what, void *argument)
 		return;
 	}
 	if (frame.type == MESSAGE_READY) {
-		take_text(&frame, FIELD_CGROUP, engine->cgroup_mode, sizeof engine->cgroup_mode);
-		take_text(&frame, FIELD_NOTE, engine->cgroup_why, sizeof engine->cgroup_why);
+		frame_text(&frame, FIELD_CGROUP, engine->cgroup_mode, sizeof engine->cgroup_mode);
+		frame_text(&frame, FIELD_NOTE, engine->cgroup_why, sizeof engine->cgroup_why);
 		engine->ready = true;
 	} else if (frame.type == MESSAGE_FAILED && frame.id == 0) {
-		take_text(&frame, FIELD_TEXT, text, sizeof text);
+		frame_text(&frame, FIELD_TEXT, text, sizeof text);
 		died(engine, text);
 	} else {
 		TAILQ_FOREACH(run, &engine->runs, entry)

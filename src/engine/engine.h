@@ -109,7 +109,7 @@ struct run {
 	enum ending ending;
 	uint64_t reason;
 	int status;
-	bool has_status, disk_full, sampled, retried, failed_module;
+	bool has_status, disk_full, sampled, retried;
 	int64_t began_us;
 	struct input *inputs;
 	size_t input_count;

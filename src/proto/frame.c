@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -117,6 +118,29 @@ int field_number(const struct field *field, uint64_t *ret_number)
 		return -EBADMSG;
 	*ret_number = reader_u64(&reader);
 	return 0;
+}
+
+uint64_t frame_number(const struct frame *frame, uint16_t name)
+{
+	struct reader fields = frame_fields(frame);
+	struct field field;
+	uint64_t number = 0;
+
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == name)
+			field_number(&field, &number);
+	return number;
+}
+
+void frame_text(const struct frame *frame, uint16_t name, char *text, size_t size)
+{
+	struct reader fields = frame_fields(frame);
+	struct field field;
+
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == name)
+			snprintf(text, size, "%.*s", (int)field.value.length,
+				 (const char *)field.value.data);
 }
 
 int frame_send(int socket, const struct bytes *message, const int *fds, size_t fd_count)

@@ -54,6 +54,12 @@ int frame_next_field(struct reader *reader, struct field *ret_field);
 /* 0, or -EBADMSG when the field is not eight bytes long. */
 int field_number(const struct field *field, uint64_t *ret_number);
 
+/* One field of a frame, for messages that hold little else; of several of one
+ * name the last counts. frame_number() is 0 without the field. frame_text()
+ * copies at most size - 1 bytes and leaves `text` as it was without the field. */
+uint64_t frame_number(const struct frame *frame, uint16_t name);
+void frame_text(const struct frame *frame, uint16_t name, char *text, size_t size);
+
 /* One frame as one SEQPACKET message, with up to FRAME_FDS_MAX descriptors.
  *
  * frame_send() returns 0 or a negative errno (-EAGAIN on a full non-blocking

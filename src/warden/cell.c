@@ -42,13 +42,6 @@ static void set_timer(struct event *event, int64_t us)
 	evtimer_add(event, &delay);
 }
 
-static void free_event(struct event **event)
-{
-	if (*event)
-		event_free(*event);
-	*event = NULL;
-}
-
 struct cell *cell_find_run(struct warden *warden, uint64_t run)
 {
 	struct cell *cell;
@@ -452,17 +445,10 @@ static void on_init(evutil_socket_t socket, short what, void *argument)
 		if (cell->state == CELL_DRAINING)
 			cell_kill(cell, ENDING_EXITED, 0);
 		break;
-	case MESSAGE_INIT_FAILED: {
-		struct reader fields = frame_fields(&frame);
-		struct field field;
-
-		while (frame_next_field(&fields, &field) == 1)
-			if (field.name == FIELD_TEXT)
-				snprintf(text, sizeof text, "%.*s", (int)field.value.length,
-					 (const char *)field.value.data);
+	case MESSAGE_INIT_FAILED:
+		frame_text(&frame, FIELD_TEXT, text, sizeof text);
 		cell_fail(cell, text);
 		break;
-	}
 	default:
 		cell_fail(cell, "init said something odd");
 	}
@@ -484,15 +470,12 @@ void cell_offer(struct cell *cell)
 	warden_say(cell->warden, &frame, fds, ARRAY_LENGTH(fds));
 	for (size_t i = 0; i < 3; i++)
 		close_fd(&cell->stdio[i]);
-	cell->offered = true;
 }
 
 static void on_control(evutil_socket_t socket, short what, void *argument)
 {
 	struct cell *cell = argument;
 	char text[ERROR_TEXT_MAX] = "the cell failed";
-	struct reader fields;
-	struct field field;
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
 	size_t count = 0;
@@ -522,11 +505,7 @@ static void on_control(evutil_socket_t socket, short what, void *argument)
 	}
 	for (size_t i = 0; i < count; i++)
 		close_fd(&fds[i]);
-	fields = frame_fields(&frame);
-	while (frame_next_field(&fields, &field) == 1)
-		if (field.name == FIELD_TEXT)
-			snprintf(text, sizeof text, "%.*s", (int)field.value.length,
-				 (const char *)field.value.data);
+	frame_text(&frame, FIELD_TEXT, text, sizeof text);
 	cell_fail(cell, text);
 }
 
@@ -603,7 +582,6 @@ struct cell *cell_make(struct template *template, const struct limits *limits, s
 		fail(err, ENOMEM, "warden: cell");
 		return NULL;
 	}
-	cell->magic = CELL_MAGIC;
 	cell->warden = warden;
 	cell->template = template;
 	cell->id = ++warden->next_id;

@@ -177,7 +177,7 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 
 int main(int argc, char **argv)
 {
-	struct warden warden = {.magic = WARDEN_MAGIC, .engine = ENGINE_SOCKET};
+	struct warden warden = {.engine = ENGINE_SOCKET};
 	struct error err = {0};
 
 	if (prepare(&warden, argc, argv, &err) < 0 || warden_run(&warden, &err) < 0) {

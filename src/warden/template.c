@@ -94,31 +94,6 @@ static void append_log(struct template *template, char *text, size_t size)
 	snprintf(text + used, size - used, " (%s)", log);
 }
 
-/* A frame's text into a bounded C string. */
-static void text_of(const struct frame *frame, char *text, size_t size)
-{
-	struct reader fields = frame_fields(frame);
-	struct field field;
-
-	text[0] = '\0';
-	while (frame_next_field(&fields, &field) == 1)
-		if (field.name == FIELD_TEXT)
-			snprintf(text, size, "%.*s", (int)field.value.length,
-				 (const char *)field.value.data);
-}
-
-static uint64_t number_of(const struct frame *frame, enum field_name name)
-{
-	struct reader fields = frame_fields(frame);
-	struct field field;
-	uint64_t number = 0;
-
-	while (frame_next_field(&fields, &field) == 1)
-		if (field.name == (uint16_t)name)
-			field_number(&field, &number);
-	return number;
-}
-
 static void close_fds(int *fds, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -135,7 +110,8 @@ static bool last_words(struct template *template, int socket, char *text, size_t
 	while (frame_receive(socket, &template->warden->buffer, &frame, fds, &count) == 1) {
 		close_fds(fds, count);
 		if (frame.type == MESSAGE_FAILED) {
-			text_of(&frame, text, size);
+			text[0] = '\0';
+			frame_text(&frame, FIELD_TEXT, text, size);
 			return true;
 		}
 	}
@@ -164,7 +140,7 @@ static void template_died(struct template *template, const char *what, int statu
 static void on_keeper(evutil_socket_t socket, short what, void *argument)
 {
 	struct template *template = argument;
-	char text[ERROR_TEXT_MAX];
+	char text[ERROR_TEXT_MAX] = "";
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
 	size_t count = 0;
@@ -177,19 +153,19 @@ static void on_keeper(evutil_socket_t socket, short what, void *argument)
 		/* Its wait status follows by its pidfd. */
 		event_del(template->keeper_event);
 	} else if (frame.type == MESSAGE_FAILED) {
-		text_of(&frame, text, sizeof text);
+		frame_text(&frame, FIELD_TEXT, text, sizeof text);
 		mark_dead(template, text);
 	} else if (frame.type == MESSAGE_TEMPLATE_ENDED) {
-		template_died(template, "the template", (int)number_of(&frame, FIELD_STATUS));
+		template_died(template, "the template", (int)frame_number(&frame, FIELD_STATUS));
 	} else if (frame.type == MESSAGE_CHILD_ENDED) {
-		pid_t pid = (pid_t)number_of(&frame, FIELD_PID);
+		pid_t pid = (pid_t)frame_number(&frame, FIELD_PID);
 		struct cell *cell;
 
 		TAILQ_FOREACH(cell, &template->warden->cells, entry)
 		if (cell->template == template && cell->pid == pid)
 			break;
 		if (cell)
-			cell_main_ended(cell, (int)number_of(&frame, FIELD_STATUS));
+			cell_main_ended(cell, (int)frame_number(&frame, FIELD_STATUS));
 	}
 }
 
@@ -221,7 +197,7 @@ static void on_template(evutil_socket_t socket, short what, void *argument)
 {
 	struct template *template = argument;
 	struct cell *cell;
-	char text[ERROR_TEXT_MAX];
+	char text[ERROR_TEXT_MAX] = "";
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
 	size_t count = 0;
@@ -235,7 +211,7 @@ static void on_template(evutil_socket_t socket, short what, void *argument)
 		event_del(template->event);
 		return;
 	}
-	text_of(&frame, text, sizeof text);
+	frame_text(&frame, FIELD_TEXT, text, sizeof text);
 	switch (frame.type) {
 	case MESSAGE_LOADED:
 		on_loaded(template);
@@ -245,7 +221,7 @@ static void on_template(evutil_socket_t socket, short what, void *argument)
 		if (cell->id == frame.id)
 			break;
 		if (cell)
-			cell_forked(cell, (pid_t)number_of(&frame, FIELD_PID),
+			cell_forked(cell, (pid_t)frame_number(&frame, FIELD_PID),
 				    text[0] ? text : NULL);
 		return;
 	case MESSAGE_FAILED:
@@ -385,13 +361,6 @@ static int template_start(struct template *template, struct error *err)
 	return 0;
 }
 
-static void free_event(struct event **event)
-{
-	if (*event)
-		event_free(*event);
-	*event = NULL;
-}
-
 static void template_free(struct template *template)
 {
 	TAILQ_REMOVE(&template->warden->templates, template, entry);
@@ -449,7 +418,6 @@ struct template *template_get(struct warden *warden, const struct bytes *modules
 		fail(err, ENOMEM, "warden: template");
 		return NULL;
 	}
-	template->magic = TEMPLATE_MAGIC;
 	template->warden = warden;
 	template->keeper_pidfd = template->keeper_socket = template->socket = template->log = -1;
 	template->next_pid = FIRST_MAIN_PID;

@@ -21,10 +21,6 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#define WARDEN_MAGIC   0x5741u
-#define TEMPLATE_MAGIC 0x5445u
-#define CELL_MAGIC     0x4345u
-
 /* A cell's life. See cell.c for the table. */
 enum cell_state {
 	CELL_MAKING,  /* init is being made, or the template is not ready yet */
@@ -38,7 +34,6 @@ enum cell_state {
 };
 
 struct warden {
-	unsigned magic;
 	struct event_base *base;
 	int engine;
 	struct event *engine_event;
@@ -57,7 +52,6 @@ struct warden {
 
 struct template
 {
-	unsigned magic;
 	struct warden *warden;
 	TAILQ_ENTRY(template) entry;
 	struct bytes modules; /* newline-separated: its key */
@@ -71,7 +65,6 @@ struct template
 };
 
 struct cell {
-	unsigned magic;
 	struct warden *warden;
 	struct template *template;
 	TAILQ_ENTRY(cell) entry;
@@ -92,7 +85,7 @@ struct cell {
 
 	/* the run that has it */
 	uint64_t run;
-	bool has_run, warm, offered;
+	bool has_run, warm;
 	int64_t asked_us, started_us, ended_us;
 	int64_t stop_asked_us, poll_cost_us;
 	enum ending ending;
@@ -111,6 +104,13 @@ struct cell {
 };
 
 int64_t now_us(void);
+
+static inline void free_event(struct event **event)
+{
+	if (*event)
+		event_free(*event);
+	*event = NULL;
+}
 
 /* warden.c */
 int warden_run(struct warden *warden, struct error *err);
