@@ -17,6 +17,11 @@ enum message {
 	MESSAGE_KILL,        /* reason */
 	MESSAGE_COLLECT,     /* after ENDED: walk the workspace */
 	MESSAGE_RELEASE,     /* the engine is done with the run */
+	MESSAGE_REPORT,      /* asks a daemon how it is; the answer has the same type */
+
+	/* owner → warden, before SERVE is answered: what makes it a daemon's. */
+	MESSAGE_TEMPLATE, /* name, modules, code: the warm-up, pool's least and most */
+	MESSAGE_SERVE,    /* bounds + fd: the listening socket */
 
 	/* warden → engine */
 	MESSAGE_READY = 32, /* the warden is up; cgroup mode and notes */
@@ -25,7 +30,8 @@ enum message {
 	MESSAGE_ENDED,      /* ending, wait status, usage */
 	MESSAGE_FILE,       /* name, size, reason or + fd */
 	MESSAGE_COLLECTED,  /* flags */
-	MESSAGE_FAILED,     /* text: ours, never the code's */
+	MESSAGE_FAILED,     /* text: ours, never the code's; retry: 1 when it is only busy */
+	MESSAGE_SERVING,    /* to the owner: every template stands */
 
 	/* warden ↔ keeper. The id is the cell's. */
 	MESSAGE_MAKE_INIT = 64, /* limits, pid + fd: init's socket */
@@ -111,6 +117,18 @@ enum field_name {
 	FIELD_CHECK,   /* verify only */
 	FIELD_PROBE,   /* record what the code does */
 	FIELD_SAMPLE,  /* three numbers: microseconds, CPU microseconds, bytes */
+	FIELD_REQUEST, /* one whole MESSAGE_REQUEST, for the mailbox */
+	FIELD_RETRY,   /* the same request may succeed later */
+	FIELD_POOL_MIN,
+	FIELD_POOL_MAX,
+	FIELD_ROTATE_CELLS, /* a template is replaced after so many cells */
+	FIELD_ROTATE_MS,    /* and after so long */
+	FIELD_IDLE_MS,      /* a template that nobody used is dropped */
+	FIELD_QUEUE,        /* requests that may wait */
+	FIELD_QUEUE_MS,     /* how long each may */
+	FIELD_RUNS,         /* cells that may run at one moment */
+	FIELD_TEMPLATE,     /* in a report: a nested body for each */
+	FIELD_COUNT,
 };
 
 /* How a run ended, by the warden's evidence. */
