@@ -2,6 +2,7 @@
 /* text: see text.h. */
 #include "policy/text.h"
 
+#include <ctype.h>
 #include <string.h>
 
 size_t utf8_error(struct span text)
@@ -142,4 +143,18 @@ bool fence_strip(struct span code, struct span *ret_inner, uint32_t *ret_line)
 	*ret_inner = (struct span){code.data + start, at - start};
 	*ret_line = line;
 	return true;
+}
+
+bool name_is_dotted(const char *text)
+{
+	bool start = true;
+
+	for (; *text; text++) {
+		if (start && (isdigit((unsigned char)*text) || *text == '.'))
+			return false;
+		if (!isalnum((unsigned char)*text) && *text != '_' && *text != '.')
+			return false;
+		start = *text == '.';
+	}
+	return !start;
 }

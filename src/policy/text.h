@@ -14,6 +14,9 @@ size_t utf8_error(struct span text);
 size_t utf8_floor(struct span text, size_t limit);
 size_t utf8_count(struct span text); /* code points of valid UTF-8 */
 
+/* A dotted name of identifiers: "os.path". */
+bool name_is_dotted(const char *text);
+
 /* True when the text is Markdown with a fenced block: then ret_inner is what
  * stands inside the first fence, and ret_line the number of lines before it.
  * Only white space and prose without a fence may stand around it; text that
