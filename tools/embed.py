@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""embed: writes a file's text into a C source, as `const char NAME[]` and `const size_t NAME_length`.
+"""embed: writes files' text, one after the other, into a C source: `const char NAME[]` and
+`const size_t NAME_length`.
 
-    embed.py NAME INPUT OUTPUT
+    embed.py NAME INPUT… OUTPUT
 """
 import sys
 
@@ -15,9 +16,11 @@ def literal(text):
                    for c in text)
 
 
-def main(name, source, target):
-    with open(source, encoding="utf-8") as file:
-        lines = file.read().splitlines(keepends=True)
+def main(name, *sources, target):
+    lines = []
+    for source in sources:
+        with open(source, encoding="utf-8") as file:
+            lines += file.read().splitlines(keepends=True)
     with open(target, "w", encoding="ascii") as file:
         file.write("/* Made by tools/embed.py. */\n#include <stddef.h>\n\n"
                    f"extern const char {name}[];\nextern const size_t {name}_length;\n\n"
@@ -27,4 +30,4 @@ def main(name, source, target):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[1:-1], target=sys.argv[-1])

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
+#include "policy/templates.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -60,27 +61,13 @@ static const struct {
 	{"logging", "logging"},
 };
 
-/* The templates that have a name. */
-static const struct {
-	const char *name;
-	const char *modules[4];
-} templates[] = {
-	{"bare", {NULL}},
-	{"numpy", {"numpy", NULL}},
-	{"pandas", {"numpy", "pandas", NULL}},
-	{"plot", {"numpy", "pandas", "matplotlib.pyplot", NULL}},
-};
-
 bool imports_template(const char *name, void (*add)(void *user, const char *module), void *user)
 {
-	for (size_t i = 0; i < ARRAY_LENGTH(templates); i++) {
-		if (strcmp(templates[i].name, name) != 0)
-			continue;
-		for (size_t j = 0; templates[i].modules[j]; j++)
-			add(user, templates[i].modules[j]);
-		return true;
-	}
-	return false;
+	const struct template_info *template = template_find(name);
+
+	for (size_t i = 0; template && template->modules[i]; i++)
+		add(user, template->modules[i]);
+	return template != NULL;
 }
 
 #define MODULE_NAME_MAX 100

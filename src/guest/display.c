@@ -185,6 +185,11 @@ void display_object(enum message type, PyObject *object)
 	outbox_append(&frame);
 }
 
+void display_forget(void)
+{
+	shown = 0;
+}
+
 /* display(*objects): keyword arguments of IPython's are accepted and ignored. */
 static PyObject *display(PyObject *self, PyObject *arguments, PyObject *options)
 {

@@ -34,6 +34,12 @@ void interpreter_prepare_caches(void);
 /* Fills err from the Python exception that is set, and clears it. */
 int interpreter_error(struct error *err, const char *what);
 
+/* warmup.c */
+
+/* Executes a template's warm-up; what it prints and warns of is dropped. The
+ * Python error, with its line, is cleared and said in err. Stage: template. */
+int warm_up(struct span code, struct error *err);
+
 /* template.c */
 
 /* The template's loop on its socket; returns only in a cell, when the warden
@@ -65,7 +71,8 @@ void outbox_take_verdict(int fd);
 /* Writes the verdict and closes its descriptor: 0 or a negative errno. */
 int outbox_write_verdict(const struct bytes *frame);
 /* Appends whole frames to the response, or nothing: -ENOSPC when they do not
- * fit, -EPERM in a process that the user's code forked. */
+ * fit, -EPERM in a process that the user's code forked. In a template, which
+ * has no mailbox, what its warm-up shows is dropped. */
 int outbox_append(const struct bytes *frames);
 /* The area for frames at a limit, and its publication; async-signal-safe. */
 uint8_t *outbox_frames_area(size_t *ret_size);
@@ -111,6 +118,8 @@ int display_install(struct error *err);
 /* Appends a frame of `type` with the MIME bundle of `object`. New reference
  * counts are balanced; Python errors inside are turned into text. Stage: cell. */
 void display_object(enum message type, PyObject *object);
+/* What was shown until now was a warm-up's, and does not count. */
+void display_forget(void);
 /* figures.c: every open matplotlib figure as a display; `close` them after. */
 void figures_show(bool close);
 /* The PNG of one figure object as a bytes object, or NULL without an error. */

@@ -55,10 +55,13 @@ int outbox_write_verdict(const struct bytes *frame)
 
 int outbox_append(const struct bytes *frames)
 {
-	uint32_t used = atomic_load(&mailbox->response_length);
+	uint32_t used;
 
 	if (frames->failed)
 		return frames->failed;
+	if (!mailbox)
+		return 0;
+	used = atomic_load(&mailbox->response_length);
 	if (getpid() != owner)
 		return -EPERM;
 	if (used > RESPONSE_BYTES_MAX || frames->length > RESPONSE_BYTES_MAX - used)

@@ -48,6 +48,25 @@ static int count_entries(const char *path)
 	return count;
 }
 
+/* What the highest descriptor is: of those that are too many the newest. The
+ * kernel lists them in order. */
+static void describe_descriptor(char text[128])
+{
+	DIR *directory = opendir("/proc/self/fd");
+	char own[16], path[280] = "";
+	struct dirent *entry;
+	ssize_t length;
+
+	snprintf(own, sizeof own, "%d", directory ? dirfd(directory) : -1);
+	while (directory && (entry = readdir(directory)))
+		if (entry->d_name[0] != '.' && strcmp(entry->d_name, own) != 0)
+			snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+	if (directory)
+		closedir(directory);
+	length = readlink(path, text, 127);
+	text[length < 0 ? 0 : length] = '\0';
+}
+
 /* Threads and descriptors do not survive a fork as they were: refuse, and name
  * what was loaded last. */
 static int check_forkable(const char *blame, int passed_descriptors, struct error *err)
@@ -60,42 +79,37 @@ static int check_forkable(const char *blame, int passed_descriptors, struct erro
 		return refuse(err, EPROTO, "template: cannot count threads and descriptors");
 	if (threads != 1)
 		return refuse(err, EPROTO, "template: %s started %d threads", blame, threads - 1);
-	if (descriptors != TEMPLATE_DESCRIPTORS)
-		return refuse(err, EPROTO, "template: %s left %d descriptors open", blame,
-			      descriptors - TEMPLATE_DESCRIPTORS);
+	if (descriptors != TEMPLATE_DESCRIPTORS) {
+		char text[128];
+
+		describe_descriptor(text);
+		return refuse(err, EPROTO, "template: %s left %d descriptors open (%s)", blame,
+			      descriptors - TEMPLATE_DESCRIPTORS, text);
+	}
 	return 0;
 }
 
-/* gc.collect(), where imports may have left garbage, and gc.freeze(): a collection in a cell then
- * leaves the template's objects alone, and their pages shared. */
-static int freeze(bool collect, struct error *err)
+/* gc.freeze(): a collection in a cell then leaves the template's objects alone,
+ * and their pages shared. */
+static int freeze(struct error *err)
 {
 	PyObject *gc = PyImport_ImportModule("gc");
-	PyObject *result = NULL;
+	PyObject *result = gc ? PyObject_CallMethod(gc, "freeze", NULL) : NULL;
 
-	if (gc) {
-		result = collect ? PyObject_CallMethod(gc, "collect", NULL) : Py_NewRef(Py_None);
-		Py_XDECREF(result);
-		if (result)
-			result = PyObject_CallMethod(gc, "freeze", NULL);
-		Py_XDECREF(result);
-		Py_DECREF(gc);
-	}
+	Py_XDECREF(gc);
+	Py_XDECREF(result);
 	return result ? 0 : interpreter_error(err, "template: gc.freeze");
 }
 
-static int preload(int socket, const struct frame *frame, struct error *err)
+/* Imports what PRELOAD names. A guess that cannot be imported is only said, in
+ * the answer; a template with a name must have all its modules. */
+static int import_all(const struct frame *frame, bool must, struct bytes *answer,
+		      bool *ret_imported, struct error *err)
 {
 	struct reader fields = frame_fields(frame);
-	autobytes answer = {0};
-	struct timespec began, ended;
 	struct field field;
-	bool imported = false;
-	size_t at;
 	int r;
 
-	clock_gettime(CLOCK_MONOTONIC, &began);
-	at = frame_begin(&answer, MESSAGE_LOADED, frame->id);
 	while ((r = frame_next_field(&fields, &field)) == 1) {
 		struct error why = {0};
 		autofree char *module = NULL;
@@ -105,17 +119,53 @@ static int preload(int socket, const struct frame *frame, struct error *err)
 		module = span_to_string(field.value);
 		if (!module)
 			return fail(err, ENOMEM, "template: preload");
-		imported = true;
-		r = interpreter_import(module, &why);
-		if (r < 0)
-			frame_put_text(&answer, FIELD_TEXT, why.text);
+		*ret_imported = true;
+		if (interpreter_import(module, &why) < 0) {
+			if (must) {
+				*err = why;
+				return -err->number;
+			}
+			frame_put_text(answer, FIELD_TEXT, why.text);
+		}
 		r = check_forkable(module, 0, err);
 		if (r < 0)
 			return r;
 	}
-	if (r < 0)
-		return fail(err, EBADMSG, "template: PRELOAD");
-	r = freeze(imported, err);
+	return r < 0 ? fail(err, EBADMSG, "template: PRELOAD") : 0;
+}
+
+static int preload(int socket, const struct frame *frame, struct error *err)
+{
+	struct reader fields = frame_fields(frame);
+	struct span name = {NULL, 0}, code = {NULL, 0};
+	autobytes answer = {0};
+	struct timespec began, ended;
+	struct field field;
+	bool imported = false;
+	size_t at;
+	int r;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name == FIELD_NAME)
+			name = field.value;
+		else if (field.name == FIELD_CODE)
+			code = field.value;
+	}
+	at = frame_begin(&answer, MESSAGE_LOADED, frame->id);
+	r = import_all(frame, name.length > 0, &answer, &imported, err);
+	if (r == 0 && code.length > 0)
+		r = warm_up(code, err);
+	/* Imports and warm-ups leave garbage, in which there may be open files. */
+	if (imported || code.length > 0)
+		PyGC_Collect();
+	if (r == 0 && code.length > 0)
+		r = check_forkable("the warm-up", 0, err);
+	if (r < 0 && name.length > 0)
+		fail_wrap(err, "template %.*s", (int)(name.length < 40 ? name.length : 40),
+			  (const char *)name.data);
+	if (r == 0)
+		r = freeze(err);
 	if (r < 0)
 		return r;
 	clock_gettime(CLOCK_MONOTONIC, &ended);
