@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/limits.md from src/policy/limits.h and src/base/bounds.h, or checks it.
+"""Writes docs/limits.md from the tables of src/policy/limits.h, src/policy/config.h and
+src/base/bounds.h, or checks it.
 
     make_limits.py [--check]
 """
@@ -33,6 +34,8 @@ def number(text):
 
 def words(value, name):
     if name.endswith("_ms") or name.endswith("_MS"):
+        if value == 0:
+            return "0"
         for unit, size in (("h", 3600000), ("s", 1000)):
             if value >= size and value % size == 0:
                 return f"{value // size} {unit}"
@@ -51,6 +54,18 @@ def run_limits():
     rows = re.findall(r"X\((\w+), \"(--\w+)\", \w+, ([^,]+), ([^,]+), ([^)]+)\)", table)
     for name, option, initial, least, most in rows:
         yield name, option, *(words(number(part), name) for part in (initial, least, most))
+
+
+def daemon_numbers():
+    """(key, default, least, most, sentence) of each number of a daemon."""
+    text = (ROOT / "src/policy/config.h").read_text()
+    table = text.split("#define DAEMON_NUMBER_TABLE(X)")[1].split("\n\n")[0].replace("\\\n", " ")
+    for row in re.findall(r"X\(((?:[^()]|\([^()]*\))*)\)", table):
+        words_of_row = re.match(r'\s*(\w+),\s*"(\w+)",\s*\w+,\s*\w+,([^,]+),([^,]+),([^,]+),\s*(.+)',
+                                row, re.DOTALL)
+        name, key, *numbers, sentence = words_of_row.groups()
+        sentence = "".join(re.findall(r'"([^"]*)"', sentence))
+        yield key, *(words(number(part), name) for part in numbers), sentence
 
 
 def bounds():
@@ -72,7 +87,13 @@ def document():
     lines += [f"| `{name}` | `{option}` | {initial} | {least} | {most} | {MEANING[name]} |"
               for name, option, initial, least, most in run_limits()]
     lines += ["", "Sizes are powers of 1024. Zero and \"unlimited\" do not exist, but for "
-              "`--output 0`.", "", "## Bounds that are not for choosing"]
+              "`--output 0`.", "",
+              "## Numbers of a daemon", "",
+              "Keys of the file that `execpy serve --config` takes (docs/serve.md).", "",
+              "| key | default | least | most | what it is |", "|---|---|---|---|---|"]
+    lines += [f"| `{key}` | {initial} | {least} | {most} | {sentence} |"
+              for key, initial, least, most, sentence in daemon_numbers()]
+    lines += ["", "## Bounds that are not for choosing"]
     for heading, name, value, comment in bounds():
         if heading:
             lines += ["", f"### {heading.rstrip('.')}", "", "| name | value | |", "|---|---|---|"]

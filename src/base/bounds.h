@@ -31,6 +31,19 @@
 #define COLLECT_FILES_MAX    1000       /* files listed */
 #define COLLECT_TIME_MS      2000
 
+/* A daemon's configuration. */
+#define CONFIG_FILE_BYTES_MAX   (256 * KIB)
+#define TEMPLATES_MAX           32
+#define TEMPLATE_NAME_BYTES_MAX 31
+#define MODULE_COUNT_MAX        64 /* of one template */
+#define MODULE_NAME_BYTES_MAX   100
+#define WARM_UP_BYTES_MAX       (64 * KIB)
+#define POOL_CELLS_MAX          4096 /* parked cells of one template */
+#define POOL_MIN_BARE           4    /* unless the configuration says otherwise */
+#define POOL_MAX_BARE           32
+#define POOL_MIN_DEFAULT        2
+#define POOL_MAX_DEFAULT        8
+
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */
 #define PROBE_TIME_MS      1000

@@ -43,14 +43,14 @@ const struct limit_info *limit_find_option(const char *option)
 	return NULL;
 }
 
-void limit_describe(const struct limit_info *info, uint64_t value, char *ret_text, size_t size)
+void unit_describe(enum limit_unit unit, uint64_t value, char *ret_text, size_t size)
 {
 	static const struct {
 		uint64_t bytes;
 		const char *name;
 	} sizes[] = {{GIB, "GiB"}, {MIB, "MiB"}, {KIB, "KiB"}};
 
-	switch (info->unit) {
+	switch (unit) {
 	case LIMIT_UNIT_MS:
 		if (value % 1000 == 0)
 			snprintf(ret_text, size, "%" PRIu64 " s", value / 1000);
@@ -71,6 +71,11 @@ void limit_describe(const struct limit_info *info, uint64_t value, char *ret_tex
 		break;
 	}
 	snprintf(ret_text, size, "%" PRIu64, value);
+}
+
+void limit_describe(const struct limit_info *info, uint64_t value, char *ret_text, size_t size)
+{
+	unit_describe(info->unit, value, ret_text, size);
 }
 
 int limit_set_number(struct limits *limits, const struct limit_info *info, uint64_t number,
@@ -115,26 +120,31 @@ static int multiplier(enum limit_unit unit, const char *suffix, uint64_t *ret_fa
 	return -EINVAL;
 }
 
-/* Decimal digits with an optional fraction ("1.5s"); no sign, no exponent, no
- * white space: strtoull would take "-1" for the largest number there is. */
-int limit_set_text(struct limits *limits, const struct limit_info *info, const char *text,
-		   struct error *err)
+const char *unit_examples(enum limit_unit unit)
 {
 	static const char *const examples[] = {
 		[LIMIT_UNIT_MS] = "5s, 250ms or 2m",
 		[LIMIT_UNIT_BYTES] = "100M, 64K or 1G",
 		[LIMIT_UNIT_COUNT] = "64",
 	};
+
+	return examples[unit];
+}
+
+/* Decimal digits with an optional fraction ("1.5s"); no sign, no exponent, no
+ * white space: strtoull would take "-1" for the largest number there is. */
+int unit_parse(enum limit_unit unit, const char *text, uint64_t *ret_number)
+{
 	uint64_t whole = 0, fraction = 0, scale = 1, factor, number;
 	const char *at = text;
 
 	for (; *at >= '0' && *at <= '9'; at++)
 		if (__builtin_mul_overflow(whole, 10, &whole) ||
 		    __builtin_add_overflow(whole, (uint64_t)(*at - '0'), &whole))
-			goto too_large;
+			return -ERANGE;
 	if (at == text)
-		goto unreadable;
-	if (*at == '.' && info->unit != LIMIT_UNIT_COUNT) {
+		return -EINVAL;
+	if (*at == '.' && unit != LIMIT_UNIT_COUNT) {
 		const char *digits = ++at;
 
 		for (; *at >= '0' && *at <= '9' && scale < 1000000; at++) {
@@ -142,20 +152,29 @@ int limit_set_text(struct limits *limits, const struct limit_info *info, const c
 			scale *= 10;
 		}
 		if (at == digits)
-			goto unreadable;
+			return -EINVAL;
 	}
-	if (multiplier(info->unit, at, &factor) < 0)
-		goto unreadable;
+	if (multiplier(unit, at, &factor) < 0)
+		return -EINVAL;
 	if (__builtin_mul_overflow(whole, factor, &number) ||
 	    __builtin_add_overflow(number, fraction * factor / scale, &number))
-		goto too_large;
-	return limit_set_number(limits, info, number, err);
+		return -ERANGE;
+	*ret_number = number;
+	return 0;
+}
 
-unreadable:
-	return refuse(err, EINVAL, "limit %s: cannot read \"%.40s\"; write it like %s", info->name,
-		      text, examples[info->unit]);
-too_large:
-	return refuse(err, ERANGE, "limit %s: \"%.40s\" is too large", info->name, text);
+int limit_set_text(struct limits *limits, const struct limit_info *info, const char *text,
+		   struct error *err)
+{
+	uint64_t number;
+	int r = unit_parse(info->unit, text, &number);
+
+	if (r == -EINVAL)
+		return refuse(err, EINVAL, "limit %s: cannot read \"%.40s\"; write it like %s",
+			      info->name, text, unit_examples(info->unit));
+	if (r < 0)
+		return refuse(err, ERANGE, "limit %s: \"%.40s\" is too large", info->name, text);
+	return limit_set_number(limits, info, number, err);
 }
 
 int limits_validate(const struct limits *limits, struct error *err)

@@ -33,6 +33,13 @@ enum limit_unit {
 	LIMIT_UNIT_COUNT,
 };
 
+/* A number in words, for limits and whatever else people write: -EINVAL when
+ * it cannot be read, -ERANGE when it fits no number; without a message. */
+int unit_parse(enum limit_unit unit, const char *text, uint64_t *ret_number);
+const char *unit_examples(enum limit_unit unit); /* "100M, 64K or 1G" */
+/* "5 s", "100 MiB", "64". */
+void unit_describe(enum limit_unit unit, uint64_t value, char *ret_text, size_t size);
+
 struct limits {
 #define LIMIT_FIELD(name, option, unit, initial, least, most) uint64_t name;
 	LIMIT_TABLE(LIMIT_FIELD)
@@ -73,7 +80,7 @@ int limit_set_number(struct limits *limits, const struct limit_info *info, uint6
 		     struct error *err);
 int limits_validate(const struct limits *limits, struct error *err);
 
-/* What a limit is in words: "5 s", "100 MiB", "64". */
+/* What a limit is in words. */
 void limit_describe(const struct limit_info *info, uint64_t value, char *ret_text, size_t size);
 
 /* As one field of a frame: the table's order, eight bytes each. Decoding

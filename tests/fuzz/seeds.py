@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the hand-made part of the fuzz corpora: seeds.py DIRECTORY. One file one case, named after it."""
+import re
 import struct
 import sys
 from pathlib import Path
@@ -134,9 +135,40 @@ def responses():
     yield "many-displays", case(frame(DISPLAY) * 300)
 
 
+def field_numbers():
+    """Name -> number of every field, as src/proto/messages.h counts them."""
+    header = Path(__file__).resolve().parent.parent.parent / "src/proto/messages.h"
+    names = re.search(r"enum field_name \{(.*?)\};", header.read_text(), re.DOTALL)[1]
+    return {name: at for at, name in enumerate(re.findall(r"^\tFIELD_(\w+)", names, re.MULTILINE), 1)}
+
+
+def configurations():
+    f = field_numbers()
+    name, module, code = (lambda *text: b"".join(field(f[key], t) for t in text) for key in ("NAME", "MODULE", "CODE"))
+    pool = lambda least, most: field(f["POOL_MIN"], least) + field(f["POOL_MAX"], most)     # noqa: E731
+    numbers = {"SIZE": 1 << 30, "ROTATE_CELLS": 9, "ROTATE_MS": 1000, "IDLE_MS": 0, "RUNS": 0, "QUEUE": 0,
+               "QUEUE_MS": 100, "COUNT": 3}
+    yield "file-numbers", b"memory: 2G\nrotate_cells: 17\nrotate_after: 1.5m\nidle_after: 0\nruns: 3\nqueue: 0\nqueue_wait: 250ms\nclients: 9\n"
+    yield "file-templates", (b"templates:\n  - name: bare\n    pool: {min: 0, max: 1}\n  - name: lab\n    modules: [json, os.path]\n"
+                             b"    warm_up: |\n      import json\n    pool: {max: 1}\n")
+    yield "file-flow", b"{templates: [{name: a, modules: [], warm_up: \"\\x41\\n\", pool: {min: 5, max: 4}}]}"
+    yield "file-empty-list", b"templates: []"
+    yield "file-tag", b"runs: !!int 1"
+    yield "file-number-huge", b"queue: 99999999999999999999"
+    yield "file-latin", b"queue: \xff"
+    yield "template", name("lab") + module("os", "a.b") + code("pass\n") + pool(1, 2)
+    yield "template-nul", name("l\0b") + code("\0") + pool(1, 2)
+    yield "template-twice", name("a", "b") + module("os", "os") + code("", "") + pool(2, 1)
+    yield "template-cut", (name("lab") + code("x") + pool(1, 2))[:-3]
+    yield "serve", b"".join(field(f[key], value) for key, value in numbers.items())
+    yield "serve-huge", b"".join(field(f[key], 2**64 - 1) for key in numbers)
+    yield "serve-twice", field(f["RUNS"], 1) * 2
+
+
 def main():
     root = Path(sys.argv[1])
-    for target, cases in (("frame", frames()), ("collect", trees()), ("response", responses())):
+    for target, cases in (("frame", frames()), ("collect", trees()), ("response", responses()),
+                          ("config", configurations())):
         (root / target).mkdir(parents=True, exist_ok=True)
         for name, data in cases:
             (root / target / name).write_bytes(data)
