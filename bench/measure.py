@@ -6,6 +6,7 @@ import os
 import pathlib
 import platform
 import random
+import re
 import statistics
 import subprocess
 import time
@@ -65,6 +66,12 @@ def table(times, reference):
         p50 = statistics.median(values)
         print(f"{name:34} {p50:8.2f}  {quantile(values, .9):8.2f}  {quantile(values, .99):8.2f}"
               f"   {p50 / base:.2f}")
+
+
+def compact(text):
+    """JSON with each list of numbers on one line."""
+    return re.sub(r"\[\s*(-?[\d.]+(?:,\s*-?[\d.]+)*)\s*\]",
+                  lambda found: "[" + re.sub(r",\s*", ", ", found[1]) + "]", text)
 
 
 def keep(name, facts):

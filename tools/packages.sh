@@ -11,7 +11,7 @@
 # 2 wrong usage.
 set -u
 
-usage='usage: tools/packages.sh list|missing|install NAME... (build science test parity lint fuzz bench qemu)'
+usage='usage: tools/packages.sh list|missing|install NAME... (build science test parity lint fuzz bench peers qemu)'
 
 # Prints the packages of the list $1. Lists may overlap.
 packages_of()
@@ -47,6 +47,8 @@ packages_of()
 		echo clang libclang-rt-dev ;;
 	bench)		# what cold starts and the verifier are compared with
 		echo bubblewrap bandit pyflakes3 ;;
+	peers)		# what warm runs are compared with; Pyodide itself comes from npm
+		echo bubblewrap firejail runc runsc nodejs npm ;;
 	qemu)		# the machine in which cgroup v2 is tested; virtiofsd is in -common
 		echo qemu-system-x86 qemu-system-common cpio kmod xz-utils ;;
 	*)

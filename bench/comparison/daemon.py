@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Daemons for the benchmarks: `execpy serve` on a socket of its own, with the pools asked for."""
+import atexit
+import functools
+import os
+import socket
+import subprocess
+import time
+
+import measure
+from .runner import ENVIRONMENT, PATIENCE_S, Unable, end, place
+from .workloads import TEMPLATES
+
+SOCKET = "execpy.sock"
+
+
+class Daemon:
+    """pools: {template: (min, max)}; numbers: other keys of the configuration."""
+
+    def __init__(self, name, pools, **numbers):
+        self.directory = place("daemon", name)
+        lines = ["templates:"]
+        for template, (least, most) in pools.items():
+            lines += [f"  - name: {template}", f"    pool: {{min: {least}, max: {most}}}"]
+        lines += [f"{key}: {value}" for key, value in numbers.items()]
+        configuration = self.directory / "config.yaml"
+        configuration.write_text("\n".join(lines) + "\n")
+        # Clients find the socket there, as they find any daemon's.
+        self.environment = {**ENVIRONMENT, "XDG_RUNTIME_DIR": str(self.directory)}
+        self.log = self.directory / "log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                [measure.EXECPY, "serve", "--socket", self.directory / SOCKET,
+                 "--config", configuration], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, env=self.environment, start_new_session=True)
+        atexit.register(self.stop)
+        self.wait()
+
+    def wait(self):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise Unable(self.log.read_text(errors="replace").strip()[-300:])
+            with socket.socket(socket.AF_UNIX) as probe:
+                try:
+                    probe.connect(str(self.directory / SOCKET))
+                    return
+                except OSError:
+                    time.sleep(0.02)
+        raise Unable("the daemon does not listen")
+
+    def pids(self):
+        """Of the daemon and everything below it."""
+        children = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    with open(f"/proc/{entry}/stat") as stat:
+                        fields = stat.read().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                children.setdefault(int(fields[1]), []).append(int(entry))
+        found, ahead = [], [self.process.pid]
+        while ahead:
+            pid = ahead.pop()
+            found.append(pid)
+            ahead += children.get(pid, [])
+        return found
+
+    def stop(self):
+        atexit.unregister(self.stop)
+        end(self.process)
+
+
+@functools.cache
+def shared(least, most):
+    """One daemon for all that want pools of this size; ends with this program."""
+    return Daemon(f"pool {least} {most}", {name: (least, most) for name in TEMPLATES})

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From request to checked result: every contestant on every workload, in turns.
+
+All contestants of a workload stand ready. In each round they come in random order; at its turn a
+contestant makes one run that does not count, so that it is not measured with another's leavings
+in the caches, and then its samples. A contestant that takes long makes fewer samples, but no
+contestant by which a target is measured.
+"""
+import math
+import random
+import statistics
+
+import measure
+from .contestants import CONTESTANTS
+from .runner import Unable
+
+SAMPLES = 200
+ROUNDS = 20
+BUDGET_S = 30
+LEAST = 20
+QUICK = {"samples": 10, "rounds": 2, "budget": 1, "least": 2}
+
+
+class Entry:
+    def __init__(self, contestant, runner):
+        self.contestant, self.runner = contestant, runner
+        self.samples, self.told, self.failed = [], [], None
+        self.each = self.uncounted = 0
+
+    def fail(self, reason):
+        self.failed = str(reason)
+        if self.runner:
+            self.runner.stop()
+            self.runner = None
+
+    def warm_up(self, plan):
+        """A few runs, from which follows how many samples it will make."""
+        try:
+            first = self.runner.go(1)[0][0]
+            times = [ms for ms, _ in self.runner.go(1 if first > 1000 else 5)]
+        except Unable as error:
+            self.fail(error)
+            return
+        seconds = statistics.median(times) / 1000 + self.contestant.pause_ms / 1000
+        target = plan["samples"]
+        if seconds * target > plan["budget"] and not (self.contestant.key and not plan["quick"]):
+            target = max(plan["least"], int(plan["budget"] / seconds))
+        self.each = math.ceil(target / plan["rounds"])
+        self.uncounted = int(seconds < 0.5)
+
+    def turn(self):
+        try:
+            if self.uncounted:
+                self.runner.go(1, self.contestant.pause_ms)
+            for ms, told in self.runner.go(self.each, self.contestant.pause_ms):
+                self.samples.append(round(ms, 4))
+                self.told.append(told)
+        except Unable as error:
+            self.fail(error)
+
+    def record(self):
+        record = {"title": self.contestant.title, "column": self.contestant.column,
+                  "failed": self.failed, "ms": [] if self.failed else self.samples}
+        if not self.failed and self.told and len(self.told[0]) == 3:
+            record["wait_ms"] = [float(wait) for _, wait, _ in self.told]
+            record["warm"] = sum(warm == "1" for _, _, warm in self.told)
+        return record
+
+
+def plan_of(quick):
+    if quick:
+        return {**QUICK, "quick": True}
+    return {"samples": SAMPLES, "rounds": ROUNDS, "budget": BUDGET_S, "least": LEAST, "quick": False}
+
+
+def measure_workload(workload, seed, quick, only):
+    plan, order = plan_of(quick), random.Random(f"{seed} {workload.name}")
+    entries = []
+    try:
+        for contestant in CONTESTANTS:
+            if only and contestant.name not in only:
+                continue
+            entry = Entry(contestant, None)
+            entries.append(entry)
+            try:
+                entry.runner = contestant.start(workload)
+            except Unable as error:
+                entry.fail(error)
+            else:
+                entry.warm_up(plan)
+        for _ in range(plan["rounds"]):
+            turn = [entry for entry in entries if entry.runner]
+            order.shuffle(turn)
+            for entry in turn:
+                entry.turn()
+    finally:
+        for entry in entries:
+            if entry.runner:
+                entry.runner.stop()
+    return {entry.contestant.name: entry.record() for entry in entries}
+
+
+def show(workload, records):
+    print(f"\n{workload.title}: ms from request to checked result")
+    print(f"{'':32} {'p50':>10} {'p90':>10} {'p99':>10} {'samples':>8}   ×")
+    base = records.get("bubblewrap", {}).get("ms")
+    base = statistics.median(base) if base else None
+    for record in records.values():
+        if record["failed"]:
+            print(f"{record['title']:32} failed: {record['failed']}")
+            continue
+        p50, p90, p99 = (measure.quantile(record["ms"], share) for share in (.5, .9, .99))
+        ratio = f"{p50 / base:.3f}" if base else ""
+        print(f"{record['title']:32} {p50:10.3f} {p90:10.3f} {p99:10.3f} {len(record['ms']):8}   {ratio}")
