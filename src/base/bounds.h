@@ -11,14 +11,15 @@
 #define GIB (UINT64_C(1) << 30)
 
 /* A request. */
-#define CODE_BYTES_MAX        (1 * MIB) /* the verifier needs 0.5 KB a byte in the worst case */
-#define ARGUMENT_COUNT_MAX    256
-#define ARGUMENT_BYTES_MAX    (64 * KIB) /* all arguments together */
-#define ENVIRONMENT_COUNT_MAX 256
-#define ENVIRONMENT_BYTES_MAX (64 * KIB)
-#define INPUT_FILES_MAX       1024
-#define FILE_NAME_BYTES_MAX   4096 /* PATH_MAX: a path inside the workspace */
-#define FILE_DEPTH_MAX        32
+#define CODE_BYTES_MAX         (1 * MIB) /* the verifier needs 0.5 KB a byte in the worst case */
+#define ARGUMENT_COUNT_MAX     256
+#define ARGUMENT_BYTES_MAX     (64 * KIB) /* all arguments together */
+#define ENVIRONMENT_COUNT_MAX  256
+#define ENVIRONMENT_BYTES_MAX  (64 * KIB)
+#define REQUEST_IN_MESSAGE_MAX (32 * KIB) /* larger ones go in memory of their own */
+#define INPUT_FILES_MAX        1024
+#define FILE_NAME_BYTES_MAX    4096 /* PATH_MAX: a path inside the workspace */
+#define FILE_DEPTH_MAX         32
 
 /* A result. */
 #define RESPONSE_BYTES_MAX   (32 * MIB) /* values, displays, error of one run */

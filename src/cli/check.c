@@ -32,7 +32,8 @@ static const char help_text[] =
 	"  --policy NAME|FILE   strict (default), standard, open, or a policy file\n"
 	"  --file PATH[:NAME]   a file that would be in the workspace (may be repeated)\n"
 	"  --stdin FILE         what the code would read; - is this command's own stdin\n"
-	"  --time 5s            the time limit that the code would have\n";
+	"  --time 5s            the time limit that the code would have\n"
+	"  --no-daemon          never use a running daemon\n";
 
 /* All that one call of the command says. */
 struct report {
@@ -291,6 +292,7 @@ static int judge(struct report *report, struct options *options, struct execpy_e
 		 const char *path)
 {
 	const char *shown = !path ? "<string>" : strcmp(path, "-") == 0 ? "<stdin>" : path;
+	const struct execpy_options engine_options = {.no_daemon = options->no_daemon};
 	struct execpy_result *result = NULL;
 	struct execpy_error err = {0};
 	int r;
@@ -300,7 +302,7 @@ static int judge(struct report *report, struct options *options, struct execpy_e
 		return 0;
 	}
 	if (!*engine) {
-		r = execpy_open(NULL, engine, &err);
+		r = execpy_open(&engine_options, engine, &err);
 		if (r < 0) {
 			fail_input(report, shown, err.text, true);
 			return r;
@@ -375,6 +377,7 @@ int command_check(int argc, char **argv)
 		{"--json", &report.json},
 		{"--probe", &report.probe},
 		{"--sarif", &report.is_sarif},
+		{"--no-daemon", &options.no_daemon},
 		{NULL, NULL},
 	};
 	const struct options_syntax syntax = {"check", help_text, flags, valued, false};

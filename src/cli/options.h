@@ -17,6 +17,7 @@ struct options {
 	const char **paths; /* FILE or -, in order */
 	size_t path_count;
 	const char *out;
+	bool no_daemon;
 	struct execpy_file *files;
 	const char **environment;
 	size_t environment_count;

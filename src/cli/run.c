@@ -146,7 +146,7 @@ static int report(struct execpy_result *result, bool json_wanted, bool files_wan
 static int run(struct options *options, bool json)
 {
 	const struct execpy_callbacks callbacks = {.output = json ? NULL : pass_through};
-	const struct execpy_options once = {.single_run = true};
+	const struct execpy_options once = {.single_run = true, .no_daemon = options->no_daemon};
 	struct sigaction action = {.sa_handler = on_signal};
 	struct execpy_engine *engine = NULL;
 	struct execpy_result *result = NULL;
@@ -191,12 +191,12 @@ int command_run(int argc, char **argv)
 		"-c",     "--stdin",  "--time", "--cpu", "--memory", "--processes", "--output",
 		"--disk", "--policy", "--file", "--out", "--env",    "--template",  NULL,
 	};
-	bool json = false, no_daemon = false;
+	bool json = false;
 	struct options options = options_default();
 	const struct options_flag flags[] = {
 		{"--json", &json},
 		{"--truncate", &options.request.truncate_output},
-		{"--no-daemon", &no_daemon},
+		{"--no-daemon", &options.no_daemon},
 		{NULL, NULL},
 	};
 	const struct options_syntax syntax = {"run", help_text, flags, valued, .arguments = true};

@@ -13,6 +13,7 @@
 #include "engine/doctor.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "engine/doctor_host.h"
 #include "engine/engine.h"
 
@@ -487,8 +488,11 @@ static void try_start(struct examination *exam, const struct execpy_options *opt
 	int64_t began = now_us(), cold_us, second_us;
 	enum execpy_status status = EXECPY_INTERNAL_ERROR;
 	char remedy[280], got[32];
+	struct execpy_options own = options ? *options : (struct execpy_options){0};
 
-	if (execpy_open(options, &exam->engine, &err) < 0)
+	own.no_daemon = true;
+	/* What is examined is a jail of its own, made for it. */
+	if (execpy_open(&own, &exam->engine, &err) < 0)
 		snprintf(exam->failure, sizeof exam->failure, "%s", err.text);
 	else
 		status = run(exam, code, sizeof code - 1, NULL, &limits);

@@ -15,14 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-int64_t now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 const char *execpy_version(void)
 {
 	return EXECPY_VERSION;
@@ -140,7 +132,9 @@ static int start(struct execpy_engine *engine, const struct execpy_options *opti
 	}
 	if (!engine->base)
 		return refuse(err, ENOMEM, "engine: no event loop");
-	r = spawn_warden(engine, options, err);
+	r = remote_connect(engine, options, err);
+	if (r == 0)
+		r = spawn_warden(engine, options, err);
 	if (r < 0)
 		return r;
 	evutil_make_socket_nonblocking(engine->socket);
@@ -196,6 +190,7 @@ void execpy_close(struct execpy_engine *engine)
 		event_base_free(engine->base);
 	close_fd(&engine->cancel_fd);
 	bytes_free(&engine->buffer);
+	free(engine->socket_path);
 	free(engine);
 }
 

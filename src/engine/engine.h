@@ -33,6 +33,8 @@ struct execpy_engine {
 	int cancel_fd; /* eventfd, written by execpy_cancel() */
 	struct bytes buffer;
 	bool ready, dead, single_run;
+	bool remote; /* a daemon's warden: it serves others, too */
+	char *socket_path;
 	char why[ERROR_TEXT_MAX]; /* it is dead */
 	char cgroup_mode[8], cgroup_why[200];
 	uint64_t next_run;
@@ -91,7 +93,7 @@ struct execpy_result {
 	struct execpy_finding *findings; /* the public view of the verdict */
 };
 
-enum run_state { RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_COLLECTING, RUN_DONE };
+enum run_state { RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_DONE };
 
 struct run {
 	struct execpy_engine *engine;
@@ -101,7 +103,7 @@ struct run {
 	const struct execpy_request *request;
 	struct execpy_callbacks callbacks;
 	struct execpy_result *result;
-	int mailbox, verdict, streams[3];
+	int mailbox, verdict, workspace, streams[3];
 	struct event *stream_events[3], *source_event;
 	struct bytes stdin_pending;
 	size_t stdin_at;
@@ -110,6 +112,7 @@ struct run {
 	uint64_t reason;
 	int status;
 	bool has_status, disk_full, sampled, retried;
+	bool refused; /* by the daemon: the request is wrong */
 	int64_t began_us;
 	struct input *inputs;
 	size_t input_count;
@@ -122,7 +125,10 @@ struct input {
 	char sha256[65];
 };
 
-int64_t now_us(void);
+/* remote.c */
+/* Connects to the daemon, if there is one: 1, or 0 when there is none. */
+int remote_connect(struct execpy_engine *engine, const struct execpy_options *options,
+		   struct error *err);
 
 /* spawn.c */
 int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
@@ -159,10 +165,14 @@ void imports_scan(struct span code, void (*add)(void *user, const char *module),
 /* The modules of a template with a name; false when there is none of this name. */
 bool imports_template(const char *name, void (*add)(void *user, const char *module), void *user);
 
+/* inputs.c */
+/* Puts the request's files into the workspace, before any user code runs. */
+int inputs_put(struct run *run, struct error *err);
+
 /* files.c */
 int files_hash(int fd, char ret_hex[65], struct error *err);
 void files_hash_bytes(struct span data, char ret_hex[65]);
-void files_add(struct run *run, const struct frame *frame, int fd);
+void files_add(struct run *run, const char *name, uint64_t size, int fd, const char *reason);
 /* By path, so that results can be compared. */
 void files_sort(struct execpy_result *result);
 const char *files_media_type(const char *path);

@@ -33,10 +33,14 @@ struct execpy_options {
 	const char *program_directory;
 	/* There will be one run: its template does not wait for a second. */
 	bool single_run;
+	/* The daemon's socket. NULL: $EXECPY_SOCKET, which like this one must be
+	 * there; else $XDG_RUNTIME_DIR/execpy.sock or /run/execpy.sock, if there. */
+	const char *socket;
+	bool no_daemon; /* a warden of one's own, whatever is there */
 };
 
-/* Starts an engine and its warden. Returns 0, or a negative errno with `error`
- * filled. The engine is the caller's, to be closed. */
+/* Starts an engine: connects it to a daemon, or starts a warden of its own. Returns 0, or a
+ * negative errno with `error` filled. The engine is the caller's, to be closed. */
 EXECPY_API int execpy_open(const struct execpy_options *options, struct execpy_engine **ret_engine,
 			   struct execpy_error *error);
 /* Ends all runs and the warden, and waits until nothing of them is left:

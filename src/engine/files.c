@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* files: what comes back from a workspace, by descriptor.
  *
- * The warden passes each regular file as an open descriptor; here it is read
- * within its announced size, hashed, compared with what was put in under that
+ * The collector opens each regular file beneath the workspace; here it is read
+ * within its size, hashed, compared with what was put in under that
  * name (by content: times can be set by the code), and written out where the
  * client wants it, beneath a directory descriptor. */
 #include "engine/engine.h"
@@ -233,28 +233,19 @@ static void keep(struct execpy_result *result, struct collected_file *file)
 	result->files[result->file_count++] = *file;
 }
 
-void files_add(struct run *run, const struct frame *frame, int fd)
+void files_add(struct run *run, const char *name, uint64_t size, int fd, const char *reason)
 {
 	const struct execpy_request *request = run->request;
-	struct reader fields = frame_fields(frame);
-	struct collected_file file = {.path = NULL};
+	struct collected_file file = {
+		.path = printable((struct span){(const uint8_t *)name, strlen(name)}),
+		.size = size,
+		.refused = reason ? strdup(reason) : NULL,
+	};
 	struct arrival arrival = {-1, -1, "", ""};
-	autofree char *name = NULL;
 	struct error err = {0};
-	struct field field;
 	int r = 0;
 
-	while (frame_next_field(&fields, &field) == 1) {
-		if (field.name == FIELD_NAME) {
-			name = name ? name : span_to_string(field.value);
-			file.path = file.path ? file.path : printable(field.value);
-		} else if (field.name == FIELD_SIZE) {
-			field_number(&field, &file.size);
-		} else if (field.name == FIELD_REASON && !file.refused) {
-			file.refused = span_to_string(field.value);
-		}
-	}
-	if (!name || !file.path)
+	if (!file.path)
 		return;
 	if (!file.refused && fd >= 0) {
 		/* Hash first: an input that did not change is not written out. */

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "engine/json.h"
 
 #include <errno.h>

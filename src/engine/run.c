@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run: the life of one run, seen from the client's side.
  *
- *   ACQUIRING ── the warden sent a cell: files, request, START ──▶ RUNNING
+ *   ACQUIRING ── the warden sent a cell ──▶ RUNNING
  *   RUNNING ── the warden told the ending ──▶ DRAINING
- *   DRAINING ── both streams at their end ──▶ COLLECTING ── all files told ──▶ DONE
+ *   DRAINING ── both streams at their end; files collected ──▶ DONE
  *
- * The guest's bytes come over its own pipes. When the ending is told nothing
- * of the cell lives, so the pipes have an end. */
+ * ACQUIRE brings the request along, so that a parked cell runs before it is
+ * known here; with files it comes in START, once they are in the workspace. The guest's bytes
+ * come over its own pipes. When the ending is told nothing of the cell can act
+ * any more, so the pipes have an end and the workspace stands still. */
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "engine/collect.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -72,12 +77,29 @@ void run_cancel(struct run *run)
 	ask_kill(run, KILL_CANCELLED);
 }
 
+static void add_file(void *user, const char *path, uint64_t size, int fd, const char *reason)
+{
+	files_add(user, path, size, fd, reason);
+}
+
 static void collect_if_drained(struct run *run)
 {
+	const struct collector collector = {
+		.workspace = run->workspace,
+		.disk_bytes = run->result->limits.disk_bytes,
+		.time_us = COLLECT_TIME_MS * 1000,
+		.add = add_file,
+		.user = run,
+	};
+	const char *cut;
+
 	if (run->state != RUN_DRAINING || run->streams[1] >= 0 || run->streams[2] >= 0)
 		return;
-	run->state = RUN_COLLECTING;
-	say(run, MESSAGE_COLLECT, 0, 0);
+	cut = collect_workspace(&collector);
+	if (cut)
+		run->result->files_cut = strdup(cut);
+	files_sort(run->result);
+	finish(run);
 }
 
 static void end_stream(struct run *run, int which)
@@ -203,48 +225,29 @@ static int start_input(struct run *run, struct error *err)
 	return 0;
 }
 
-static int write_request(struct run *run, struct error *err)
+/* What the cell is to do, in one frame that only the cell reads. */
+static void make_request(struct run *run, struct bytes *frame)
 {
 	const struct execpy_request *request = run->request;
+	size_t at = frame_begin(frame, MESSAGE_REQUEST, run->id);
 	autobytes policy = {0};
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_REQUEST, run->id);
 
 	policy_encode(&run->policy, &policy);
 	if (policy.failed)
-		return fail(err, -policy.failed, "request");
-	frame_put(&frame, FIELD_POLICY, policy.data, policy.length);
-	frame_put(&frame, FIELD_CODE, run->result->code.data, run->result->code.length);
-	frame_put_number(&frame, FIELD_STDIN, request->stdin_fd >= 0);
-	frame_put_number(&frame, FIELD_WALL_US, run->result->limits.time_ms * 1000);
-	frame_put_number(&frame, FIELD_CHECK, run->result->check_only);
-	frame_put_number(&frame, FIELD_PROBE, run->result->probe);
+		frame->failed = policy.failed;
+	frame_put(frame, FIELD_POLICY, policy.data, policy.length);
+	frame_put(frame, FIELD_CODE, run->result->code.data, run->result->code.length);
+	frame_put_number(frame, FIELD_STDIN, request->stdin_fd >= 0);
+	frame_put_number(frame, FIELD_WALL_US, run->result->limits.time_ms * 1000);
+	frame_put_number(frame, FIELD_CHECK, run->result->check_only);
+	frame_put_number(frame, FIELD_PROBE, run->result->probe);
 	for (size_t i = 0; i < request->file_count; i++)
-		frame_put_text(&frame, FIELD_NAME, request->files[i].name);
+		frame_put_text(frame, FIELD_NAME, request->files[i].name);
 	for (size_t i = 0; request->arguments && request->arguments[i]; i++)
-		frame_put_text(&frame, FIELD_ARGUMENT, request->arguments[i]);
+		frame_put_text(frame, FIELD_ARGUMENT, request->arguments[i]);
 	for (size_t i = 0; request->environment && request->environment[i]; i++)
-		frame_put_text(&frame, FIELD_ENVIRONMENT, request->environment[i]);
-	frame_end(&frame, at);
-	return mailbox_write_request(run->mailbox, &frame, err);
-}
-
-static int put_files(struct run *run, struct error *err)
-{
-	for (size_t i = 0; i < run->request->file_count; i++) {
-		const struct execpy_file *file = &run->request->files[i];
-		autobytes frame = {0};
-		size_t at = frame_begin(&frame, MESSAGE_PUT, run->id);
-		int r;
-
-		frame_put_text(&frame, FIELD_NAME, file->name);
-		frame_put_number(&frame, FIELD_NUMBER, file->executable ? 0755 : 0644);
-		frame_end(&frame, at);
-		r = engine_say(run->engine, &frame, &file->fd, 1, err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+		frame_put_text(frame, FIELD_ENVIRONMENT, request->environment[i]);
+	frame_end(frame, at);
 }
 
 static int watch_output(struct run *run, struct error *err)
@@ -266,17 +269,51 @@ static enum watch_mode watch_mode(const struct run *run)
 	return run->policy.profile == PROFILE_STANDARD ? WATCH_STANDARD : WATCH_STRICT;
 }
 
-static void start(struct run *run)
+/* In memory of its own, when it does not fit into a message. */
+static int put_in_memory(const struct bytes *request, struct error *err)
+{
+	autofd fd = memfd_create("execpy-request", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return fail(err, errno, "request: memfd_create");
+	if (write(fd, request->data, request->length) != (ssize_t)request->length)
+		return fail(err, errno, "request: write");
+	return take_fd(&fd);
+}
+
+/* Adds the request to a frame, and its descriptor if it needs one. */
+static int put_request(struct run *run, struct bytes *frame, int *ret_memory, struct error *err)
+{
+	autobytes request = {0};
+
+	make_request(run, &request);
+	if (request.failed)
+		return fail(err, -request.failed, "request");
+	if (request.length > MAILBOX_REQUEST_BYTES)
+		return refuse(err, E2BIG, "request: larger than %llu bytes with its arguments",
+			      (unsigned long long)MAILBOX_REQUEST_BYTES);
+	frame_put_number(frame, FIELD_WATCH, watch_mode(run));
+	if (run->result->probe)
+		frame_put_number(frame, FIELD_PROBE, 1);
+	if (request.length <= REQUEST_IN_MESSAGE_MAX) {
+		frame_put(frame, FIELD_REQUEST, request.data, request.length);
+		return 0;
+	}
+	*ret_memory = put_in_memory(&request, err);
+	return *ret_memory < 0 ? *ret_memory : 0;
+}
+
+static int start(struct run *run, struct error *err)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_START, run->id);
-	struct error err = {0};
+	autofd memory = -1;
+	int r = put_request(run, &frame, &memory, err);
 
-	frame_put_number(&frame, FIELD_WATCH, watch_mode(run));
-	if (run->result->probe)
-		frame_put_number(&frame, FIELD_PROBE, 1);
+	if (r < 0)
+		return r;
 	frame_end(&frame, at);
-	engine_say(run->engine, &frame, NULL, 0, &err);
+	return engine_say(run->engine, &frame, &memory, memory >= 0 ? 1 : 0, err);
 }
 
 static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
@@ -290,23 +327,27 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 		fail_run(run, "the warden sent an odd cell");
 		return;
 	}
-	while (frame_next_field(&fields, &field) == 1)
+	while (frame_next_field(&fields, &field) == 1) {
 		if (field.name == FIELD_WARM)
 			field_number(&field, &warm);
+		if (field.name == FIELD_NAME) {
+			free(run->result->template);
+			run->result->template = span_to_string(field.value);
+		}
+	}
 	run->result->warm = warm != 0;
 	run->result->wait_us = (uint64_t)(now_us() - run->began_us);
 	run->mailbox = take_fd(&fds[CELL_FD_MAILBOX]);
 	run->verdict = take_fd(&fds[CELL_FD_VERDICT]);
+	run->workspace = take_fd(&fds[CELL_FD_WORKSPACE]);
 	for (int i = 0; i < 3; i++)
 		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
-	if (put_files(run, &err) < 0 || write_request(run, &err) < 0 ||
-	    watch_output(run, &err) < 0 || start_input(run, &err) < 0) {
+	run->state = RUN_RUNNING;
+	if (watch_output(run, &err) < 0 || start_input(run, &err) < 0 ||
+	    (run->request->file_count > 0 && (inputs_put(run, &err) < 0 || start(run, &err) < 0))) {
 		ask_kill(run, KILL_CANCELLED);
 		fail_run(run, err.text);
-		return;
 	}
-	run->state = RUN_RUNNING;
-	start(run);
 }
 
 /* The fields of an ending that are text: what the watch saw. */
@@ -409,22 +450,8 @@ void run_message(struct run *run, const struct frame *frame, int *fds, size_t co
 	case MESSAGE_CELL:
 		on_cell(run, frame, fds, count);
 		break;
-	case MESSAGE_PUT_FAILED:
-		text = text_field(frame, FIELD_TEXT);
-		ask_kill(run, KILL_CANCELLED);
-		fail_run(run, text ? text : "a file could not be put in");
-		break;
 	case MESSAGE_ENDED:
 		on_ended(run, frame);
-		break;
-	case MESSAGE_FILE:
-		if (run->state == RUN_COLLECTING)
-			files_add(run, frame, count == 1 ? fds[0] : -1);
-		break;
-	case MESSAGE_COLLECTED:
-		run->result->files_cut = text_field(frame, FIELD_TRUNCATED);
-		files_sort(run->result);
-		finish(run);
 		break;
 	case MESSAGE_FAILED:
 		text = text_field(frame, FIELD_TEXT);
@@ -435,6 +462,7 @@ void run_message(struct run *run, const struct frame *frame, int *fds, size_t co
 			if (ask_cell(run, &err) == 0)
 				break;
 		}
+		run->refused = frame_number(frame, FIELD_ERRNO) == EINVAL;
 		fail_run(run, text ? text : "the warden failed");
 		break;
 	default:
@@ -474,19 +502,27 @@ static int ask_cell(struct run *run, struct error *err)
 	autobytes frame = {0};
 	struct module_list modules = {.frame = &frame};
 	autobytes name = {0};
+	autofd memory = -1;
 	size_t at;
+	int r = 0;
 
 	/* The old id may still have messages under way. */
 	run->id = ++run->engine->next_run;
 	at = frame_begin(&frame, MESSAGE_ACQUIRE, run->id);
 	limits_encode(&run->result->limits, &frame, FIELD_LIMITS);
 	frame_put_number(&frame, FIELD_MORE, run->engine->single_run);
-	if (automatic && !run->retried)
+	if (!automatic && run->engine->remote)
+		frame_put_text(&frame, FIELD_NAME, request->template);
+	else if (automatic && !run->retried)
 		imports_scan(code, add_module, &modules);
 	else if (!automatic && !imports_template(request->template, add_module, &modules))
 		return refuse(err, EINVAL,
 			      "template \"%.40s\": there is auto, bare, numpy, pandas and plot",
 			      request->template);
+	if (request->file_count == 0)
+		r = put_request(run, &frame, &memory, err);
+	if (r < 0)
+		return r;
 	frame_end(&frame, at);
 	for (size_t i = 0; i < modules.count; i++)
 		bytes_append_format(&name, "%s%s", i ? "+" : "", modules.seen[i]);
@@ -498,7 +534,7 @@ static int ask_cell(struct run *run, struct error *err)
 	if (!run->result->template)
 		return fail(err, ENOMEM, "request");
 	/* A warden that is gone is a failure of ours, not of the request. */
-	if (engine_say(run->engine, &frame, NULL, 0, err) < 0)
+	if (engine_say(run->engine, &frame, &memory, memory >= 0 ? 1 : 0, err) < 0)
 		fail_run(run, err->text);
 	return 0;
 }
@@ -551,11 +587,13 @@ void run_free(struct run *run)
 {
 	if (run->state != RUN_DONE)
 		fail_run(run, "the engine was closed");
-	if (!run->engine->dead)
-		say(run, MESSAGE_RELEASE, 0, 0);
+	/* What was given up still has its cell. */
+	if (!run->ended)
+		ask_kill(run, KILL_CANCELLED);
 	TAILQ_REMOVE(&run->engine->runs, run, entry);
 	close_fd(&run->mailbox);
 	close_fd(&run->verdict);
+	close_fd(&run->workspace);
 	bytes_free(&run->stdin_pending);
 	for (size_t i = 0; i < run->input_count; i++)
 		free(run->inputs[i].name);
@@ -570,6 +608,7 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 {
 	struct execpy_result *result = calloc(1, sizeof *result);
 	struct run *run = calloc(1, sizeof *run);
+	bool refused;
 	int r;
 
 	if (!result || !run) {
@@ -583,7 +622,8 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 	run->engine = engine;
 	run->request = request;
 	run->result = result;
-	run->mailbox = run->verdict = run->streams[0] = run->streams[1] = run->streams[2] = -1;
+	run->mailbox = run->verdict = run->workspace = run->streams[0] = run->streams[1] =
+		run->streams[2] = -1;
 	if (callbacks)
 		run->callbacks = *callbacks;
 	TAILQ_INSERT_TAIL(&engine->runs, run, entry);
@@ -599,7 +639,13 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 	while (run->state != RUN_DONE)
 		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)
 			fail_run(run, "the event loop ended");
+	refused = run->refused;
 	run_free(run);
+	if (refused) {
+		refuse(err, EINVAL, "%s", result->internal);
+		execpy_result_free(result);
+		return -EINVAL;
+	}
 	*ret_result = result;
 	return 0;
 }

@@ -74,6 +74,9 @@ int outbox_write_verdict(const struct bytes *frame);
  * fit, -EPERM in a process that the user's code forked. In a template, which
  * has no mailbox, what its warm-up shows is dropped. */
 int outbox_append(const struct bytes *frames);
+/* The end of a run that came to it by itself: tells the exit status, closes every
+ * descriptor, exits. */
+_Noreturn void outbox_finish(int exit_status);
 /* The area for frames at a limit, and its publication; async-signal-safe. */
 uint8_t *outbox_frames_area(size_t *ret_size);
 void outbox_frames_publish(size_t length);

@@ -81,3 +81,13 @@ void outbox_frames_publish(size_t length)
 {
 	atomic_store(&mailbox->frames_length, (uint32_t)length);
 }
+
+void outbox_finish(int exit_status)
+{
+	if (getpid() == owner)
+		atomic_store(&mailbox->done, 1 + ((uint32_t)exit_status & 0xff));
+	/* Whoever waits for the end of the output has it before this process is
+	 * taken apart. */
+	close_range(0, ~0U, 0);
+	_exit(exit_status);
+}

@@ -388,7 +388,7 @@ void run_request(struct span request)
 	if (verdict < 0)
 		give_up(err.text);
 	if (verdict == 0 || order.check_only)
-		_exit(0);
+		outbox_finish(0);
 	globals = prepare(&order);
 	if (!globals)
 		give_up("the code cannot be set up");
@@ -415,5 +415,5 @@ void run_request(struct span request)
 	figures_show(false);
 	wind_down(globals);
 	say_done(exit_code);
-	_exit(exit_code);
+	outbox_finish(exit_code);
 }

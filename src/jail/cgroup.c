@@ -48,18 +48,21 @@ const char *cgroup_mode_name(enum cgroup_mode mode)
 	return mode == CGROUP_V2 ? "v2" : mode == CGROUP_V1 ? "v1" : "none";
 }
 
-static int read_at(int directory, const char *name, char text[CGROUP_FILE_MAX])
+static int read_from(int fd, char text[CGROUP_FILE_MAX])
 {
-	autofd fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
-	ssize_t length;
+	ssize_t length = pread(fd, text, CGROUP_FILE_MAX - 1, 0);
 
-	if (fd < 0)
-		return -errno;
-	length = read(fd, text, CGROUP_FILE_MAX - 1);
 	if (length < 0)
 		return -errno;
 	text[length] = '\0';
 	return 0;
+}
+
+static int read_at(int directory, const char *name, char text[CGROUP_FILE_MAX])
+{
+	autofd fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : read_from(fd, text);
 }
 
 static int write_at(int directory, const char *name, const char *text)
@@ -79,25 +82,13 @@ static int write_number_at(int directory, const char *name, uint64_t number)
 	return write_at(directory, name, text);
 }
 
-static int read_number_at(int directory, const char *name, uint64_t *ret_number)
+/* The number itself, or, of a file of keys, the one behind `key`. */
+static int find_number(const char *text, const char *key, uint64_t *ret_number)
 {
-	char text[CGROUP_FILE_MAX];
-	int r = read_at(directory, name, text);
+	size_t length = key ? strlen(key) : 0;
 
-	if (r < 0)
-		return r;
-	return sscanf(text, "%" SCNu64, ret_number) == 1 ? 0 : -EINVAL;
-}
-
-/* The number after "key " in a file of such lines. */
-static int read_key_at(int directory, const char *name, const char *key, uint64_t *ret_number)
-{
-	char text[CGROUP_FILE_MAX];
-	size_t length = strlen(key);
-	int r = read_at(directory, name, text);
-
-	if (r < 0)
-		return r;
+	if (!key)
+		return sscanf(text, "%" SCNu64, ret_number) == 1 ? 0 : -EINVAL;
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
 		if (*line == '\n')
 			line++;
@@ -105,6 +96,22 @@ static int read_key_at(int directory, const char *name, const char *key, uint64_
 			return sscanf(line + length, "%" SCNu64, ret_number) == 1 ? 0 : -EINVAL;
 	}
 	return -ENOENT;
+}
+
+static int read_number_at(int directory, const char *name, uint64_t *ret_number)
+{
+	char text[CGROUP_FILE_MAX];
+	int r = read_at(directory, name, text);
+
+	return r < 0 ? r : find_number(text, NULL, ret_number);
+}
+
+static int read_key_at(int directory, const char *name, const char *key, uint64_t *ret_number)
+{
+	char text[CGROUP_FILE_MAX];
+	int r = read_at(directory, name, text);
+
+	return r < 0 ? r : find_number(text, key, ret_number);
 }
 
 static bool has_word(const char *text, const char *word)
@@ -498,6 +505,8 @@ int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgrou
 	snprintf(cell.name, sizeof cell.name, "cell-%" PRIu64, id);
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		cell.directory[i] = cell.join[i] = -1;
+	for (int i = 0; i < CGROUP_COUNTERS; i++)
+		cell.counter[i] = -1;
 	for (int i = 0; i < CGROUP_CONTROLLERS && r == 0; i++) {
 		int join;
 
@@ -582,62 +591,88 @@ int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *
 	return 0;
 }
 
+void cgroup_cell_weight(const struct cgroup_root *root, const struct cgroup_cell *cell, bool behind)
+{
+	if (root->mode == CGROUP_V2)
+		write_at(cell->directory[CGROUP_MEMORY], "cpu.weight", behind ? "1" : "100");
+	else if (root->mode == CGROUP_V1 && cell->directory[CGROUP_CPU] >= 0)
+		write_at(cell->directory[CGROUP_CPU], "cpu.shares", behind ? "2" : "1024");
+}
+
 /* pids.peak is of Linux 6.9. Before it, where the limit was hit it was the peak,
  * and else the caller knows no more than what it saw. */
 static uint64_t processes_peak_of(int directory, uint64_t now)
 {
 	uint64_t peak = now, refusals = 0;
 
-	if (read_number_at(directory, "pids.peak", &peak) == 0)
-		return peak;
 	if (read_key_at(directory, "pids.events", "max", &refusals) == 0 && refusals > 0 &&
 	    read_number_at(directory, "pids.max", &peak) == 0)
 		return peak;
 	return now;
 }
 
-int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *cell,
+/* Where a counter is: [0] v1, [1] v2, which keeps all at index 0. */
+static const struct counter_place {
+	enum cgroup_controller controller;
+	const char *name, *key;
+} counter_places[CGROUP_COUNTERS][2] = {
+	[CGROUP_COUNTS_CPU] = {{CGROUP_CPUACCT, "cpuacct.usage", NULL},
+			       {CGROUP_MEMORY, "cpu.stat", "usage_usec"}},
+	[CGROUP_COUNTS_OOM_KILLS] = {{CGROUP_MEMORY, "memory.oom_control", "oom_kill"},
+				     {CGROUP_MEMORY, "memory.events", "oom_kill"}},
+	[CGROUP_COUNTS_MEMORY] = {{CGROUP_MEMORY, "memory.usage_in_bytes", NULL},
+				  {CGROUP_MEMORY, "memory.current", NULL}},
+	/* v2's is of Linux 5.19 */
+	[CGROUP_COUNTS_MEMORY_PEAK] = {{CGROUP_MEMORY, "memory.max_usage_in_bytes", NULL},
+				       {CGROUP_MEMORY, "memory.peak", NULL}},
+	[CGROUP_COUNTS_PROCESSES] = {{CGROUP_PIDS, "pids.current", NULL},
+				     {CGROUP_MEMORY, "pids.current", NULL}},
+	[CGROUP_COUNTS_PROCESSES_PEAK] = {{CGROUP_PIDS, "pids.peak", NULL},
+					  {CGROUP_MEMORY, "pids.peak", NULL}},
+};
+
+static int read_counter(const struct cgroup_root *root, struct cgroup_cell *cell,
+			enum cgroup_counter counter, uint64_t *ret_number)
+{
+	const struct counter_place *place = &counter_places[counter][root->mode == CGROUP_V2];
+	int directory = cell->directory[place->controller], *fd = &cell->counter[counter], r;
+	char text[CGROUP_FILE_MAX];
+
+	if (directory < 0 || *fd == -2)
+		return -ENOENT;
+	if (*fd < 0)
+		*fd = openat(directory, place->name, O_RDONLY | O_CLOEXEC);
+	if (*fd < 0) {
+		r = -errno;
+		*fd = r == -ENOENT ? -2 : -1;
+		return r;
+	}
+	r = read_from(*fd, text);
+	return r < 0 ? r : find_number(text, place->key, ret_number);
+}
+
+int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
 		      struct cgroup_usage *ret_usage, struct error *err)
 {
+	int pids = cell->directory[root->mode == CGROUP_V2 ? CGROUP_MEMORY : CGROUP_PIDS];
 	struct cgroup_usage usage = {0};
-	int memory = cell->directory[CGROUP_MEMORY];
-	uint64_t now = 0;
-	int r = 0;
+	int r;
 
-	if (root->mode == CGROUP_V2) {
-		r = read_key_at(memory, "cpu.stat", "usage_usec", &usage.cpu_us);
-		if (r < 0)
-			return fail(err, -r, "cgroup: read cpu.stat");
-		r = read_key_at(memory, "memory.events", "oom_kill", &usage.oom_kills);
-		if (r < 0)
-			return fail(err, -r, "cgroup: read memory.events");
-		read_number_at(memory, "memory.current", &usage.memory_bytes);
-		/* memory.peak is of 5.19. */
-		if (read_number_at(memory, "memory.peak", &usage.memory_peak_bytes) < 0)
-			usage.memory_peak_bytes = usage.memory_bytes;
-		read_number_at(memory, "pids.current", &usage.processes);
-		usage.processes_peak = processes_peak_of(memory, usage.processes);
-		*ret_usage = usage;
-		return 0;
-	}
-	if (cell->directory[CGROUP_CPUACCT] >= 0) {
-		r = read_number_at(cell->directory[CGROUP_CPUACCT], "cpuacct.usage", &now);
-		if (r < 0)
-			return fail(err, -r, "cgroup: read cpuacct.usage");
-		usage.cpu_us = now / 1000;
-	}
-	if (memory >= 0) {
-		r = read_key_at(memory, "memory.oom_control", "oom_kill", &usage.oom_kills);
-		if (r < 0)
-			return fail(err, -r, "cgroup: read memory.oom_control");
-		read_number_at(memory, "memory.usage_in_bytes", &usage.memory_bytes);
-		read_number_at(memory, "memory.max_usage_in_bytes", &usage.memory_peak_bytes);
-	}
-	if (cell->directory[CGROUP_PIDS] >= 0) {
-		read_number_at(cell->directory[CGROUP_PIDS], "pids.current", &usage.processes);
+	r = read_counter(root, cell, CGROUP_COUNTS_CPU, &usage.cpu_us);
+	if (r < 0 && root->has_cpu)
+		return fail(err, -r, "cgroup: read the CPU time");
+	if (root->mode == CGROUP_V1)
+		usage.cpu_us /= 1000; /* of nanoseconds */
+	r = read_counter(root, cell, CGROUP_COUNTS_OOM_KILLS, &usage.oom_kills);
+	if (r < 0 && root->has_memory)
+		return fail(err, -r, "cgroup: read the count of OOM kills");
+	read_counter(root, cell, CGROUP_COUNTS_MEMORY, &usage.memory_bytes);
+	if (read_counter(root, cell, CGROUP_COUNTS_MEMORY_PEAK, &usage.memory_peak_bytes) < 0)
+		usage.memory_peak_bytes = usage.memory_bytes;
+	read_counter(root, cell, CGROUP_COUNTS_PROCESSES, &usage.processes);
+	if (read_counter(root, cell, CGROUP_COUNTS_PROCESSES_PEAK, &usage.processes_peak) < 0)
 		usage.processes_peak =
-			processes_peak_of(cell->directory[CGROUP_PIDS], usage.processes);
-	}
+			pids >= 0 ? processes_peak_of(pids, usage.processes) : usage.processes;
 	*ret_usage = usage;
 	return 0;
 }
@@ -646,6 +681,8 @@ int cgroup_cell_remove(const struct cgroup_root *root, struct cgroup_cell *cell)
 {
 	int result = 0;
 
+	for (int i = 0; i < CGROUP_COUNTERS; i++)
+		close_fd(&cell->counter[i]);
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
 		close_fd(&cell->join[i]);
 		if (root->directory[i] < 0 || cell->directory[i] < 0)

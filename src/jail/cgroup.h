@@ -37,6 +37,17 @@ struct cgroup_root {
 	char why[200]; /* one line: why something is missing */
 };
 
+/* What the kernel counts of a cell. */
+enum cgroup_counter {
+	CGROUP_COUNTS_CPU,
+	CGROUP_COUNTS_OOM_KILLS,
+	CGROUP_COUNTS_MEMORY,
+	CGROUP_COUNTS_MEMORY_PEAK,
+	CGROUP_COUNTS_PROCESSES,
+	CGROUP_COUNTS_PROCESSES_PEAK,
+	CGROUP_COUNTERS,
+};
+
 struct cgroup_cell {
 	char name[32];
 	int directory[CGROUP_CONTROLLERS];
@@ -46,6 +57,9 @@ struct cgroup_cell {
 	/* v1: the one of `join` that counts processes, from 1; 0: none. The cell
 	 * enters it itself, so that its helper is not counted. */
 	size_t pids_join;
+	/* Files that are read often, open from the first time on; -1: not yet,
+	 * -2: this kernel does not have it. */
+	int counter[CGROUP_COUNTERS];
 };
 
 struct cgroup_usage {
@@ -75,7 +89,11 @@ int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgrou
 /* Memory (and no swap), processes; may be called again while the cell runs. */
 int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *cell,
 		      uint64_t memory_bytes, uint64_t processes, struct error *err);
-int cgroup_cell_usage(const struct cgroup_root *root, const struct cgroup_cell *cell,
+/* Its share of the processors while others want them: next to none, or the usual
+ * one. Where nothing can be set nothing is: it is a courtesy. */
+void cgroup_cell_weight(const struct cgroup_root *root, const struct cgroup_cell *cell,
+			bool behind);
+int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
 		      struct cgroup_usage *ret_usage, struct error *err);
 /* 0 when it is gone; -EBUSY while something in it is still dying. */
 int cgroup_cell_remove(const struct cgroup_root *root, struct cgroup_cell *cell);

@@ -43,6 +43,7 @@ struct mailbox_header {
 	_Atomic uint32_t frames_length;   /* 0 until the frames are complete */
 	_Atomic uint32_t request_length;  /* 0 until the request is complete */
 	_Atomic uint32_t response_length; /* grows frame by frame */
+	_Atomic uint32_t done;            /* 1 + exit status: all that comes is an exit */
 };
 
 /* Makes one: a sealed memfd, or a negative errno. */

@@ -11,26 +11,20 @@
 
 enum message {
 	/* engine → warden. The frame's id is the run's. */
-	MESSAGE_ACQUIRE = 1, /* limits, modules; more: 1 for the engine's only run */
-	MESSAGE_PUT,         /* name, mode + fd: a file for the workspace, before START */
-	MESSAGE_START,       /* the request is in the mailbox: go */
+	MESSAGE_ACQUIRE = 1, /* limits, modules or name; more: 1 for the engine's only run */
+	MESSAGE_START,       /* request, or + fd: a memfd of it; may come before CELL */
 	MESSAGE_KILL,        /* reason */
-	MESSAGE_COLLECT,     /* after ENDED: walk the workspace */
-	MESSAGE_RELEASE,     /* the engine is done with the run */
 	MESSAGE_REPORT,      /* asks a daemon how it is; the answer has the same type */
 
-	/* owner → warden, before SERVE is answered: what makes it a daemon's. */
+	/* owner → warden, before anything else: what makes it a daemon's. */
 	MESSAGE_TEMPLATE, /* name, modules, code: the warm-up, pool's least and most */
 	MESSAGE_SERVE,    /* bounds + fd: the listening socket */
 
 	/* warden → engine */
 	MESSAGE_READY = 32, /* the warden is up; cgroup mode and notes */
-	MESSAGE_CELL,       /* + fds: mailbox, stdin, stdout, stderr */
-	MESSAGE_PUT_FAILED, /* text */
-	MESSAGE_ENDED,      /* ending, wait status, usage */
-	MESSAGE_FILE,       /* name, size, reason or + fd */
-	MESSAGE_COLLECTED,  /* flags */
-	MESSAGE_FAILED,     /* text: ours, never the code's; retry: 1 when it is only busy */
+	MESSAGE_CELL,       /* + fds: see enum cell_fd; warm, name of the template */
+	MESSAGE_ENDED,      /* ending, wait status, usage: nothing of it can act any more */
+	MESSAGE_FAILED,     /* text, errno: never the code's; EINVAL: the request is wrong */
 	MESSAGE_SERVING,    /* to the owner: every template stands */
 
 	/* warden ↔ keeper. The id is the cell's. */
@@ -118,7 +112,6 @@ enum field_name {
 	FIELD_PROBE,   /* record what the code does */
 	FIELD_SAMPLE,  /* three numbers: microseconds, CPU microseconds, bytes */
 	FIELD_REQUEST, /* one whole MESSAGE_REQUEST, for the mailbox */
-	FIELD_RETRY,   /* the same request may succeed later */
 	FIELD_POOL_MIN,
 	FIELD_POOL_MAX,
 	FIELD_ROTATE_CELLS, /* a template is replaced after so many cells */
@@ -129,6 +122,12 @@ enum field_name {
 	FIELD_RUNS,         /* cells that may run at one moment */
 	FIELD_TEMPLATE,     /* in a report: a nested body for each */
 	FIELD_COUNT,
+	FIELD_POOL_TARGET,
+	FIELD_PARKED,
+	FIELD_HITS,
+	FIELD_MISSES,
+	FIELD_REFUSED,
+	FIELD_CLIENTS,
 };
 
 /* How a run ended, by the warden's evidence. */
@@ -186,6 +185,7 @@ enum cell_fd {
 	CELL_FD_STDIN,
 	CELL_FD_STDOUT,
 	CELL_FD_STDERR,
+	CELL_FD_WORKSPACE, /* a directory of the cell's own tmpfs */
 	CELL_FD_COUNT,
 };
 

@@ -6,14 +6,22 @@
  *   MAKING ── init made, template loaded ──▶ FORKING ── parked ──▶ PARKED
  *   PARKED ── START ──▶ RUNNING ── main ended, others left ──▶ DRAINING
  *   RUNNING ── limit ──▶ STOPPING (frames) ──▶ KILLED
+ *   RUNNING ── done, hung up, alone: the end is told ──▶ KILLED
  *   any ── main ended alone, drained, kill, failure ──▶ KILLED ── init dead ──▶ ENDED
  *
  * There is one way to end: SIGKILL to init by pidfd. The kernel then kills
  * every process of the pid namespace, and init's pidfd becomes readable only
- * when they are all gone. Only then is the ending told, so nothing of a run is
- * alive when its result is returned. How it ended is decided by what was seen:
- * a limit that the warden reached, an OOM kill that the cgroup counted, a wait
- * status that the keeper, which is the main process's parent, reported. */
+ * when they are all gone. How it ended is decided by what was seen: a limit
+ * that the warden reached, an OOM kill that the cgroup counted, a wait status
+ * that the keeper, which is the main process's parent, reported.
+ *
+ * Taking a process apart takes longer than most runs. So a run that came to
+ * its end by itself is answered first: its main process wrote its exit status
+ * into the mailbox, closed all that it had open (its standard error hangs up),
+ * and the kernel counts no other process. All that is left of it is an exit(),
+ * and it is killed before the answer is sent. What it says of itself there, it
+ * could as well have said by its exit status. In every other case the ending
+ * is told when all is dead. */
 #include "warden/warden.h"
 
 #include "base/cleanup.h"
@@ -35,23 +43,6 @@
 
 #define STOP_SIGNAL 33 /* guest/stopframes.c */
 
-static void set_timer(struct event *event, int64_t us)
-{
-	struct timeval delay = {us / 1000000, us % 1000000};
-
-	evtimer_add(event, &delay);
-}
-
-struct cell *cell_find_run(struct warden *warden, uint64_t run)
-{
-	struct cell *cell;
-
-	TAILQ_FOREACH(cell, &warden->cells, entry)
-	if (cell->has_run && cell->run == run)
-		return cell;
-	return NULL;
-}
-
 /* What only the way to PARKED needs. */
 static void close_entry_fds(struct cell *cell)
 {
@@ -67,6 +58,7 @@ static void cell_free(struct cell *cell)
 	free_event(&cell->death_event);
 	free_event(&cell->control_event);
 	free_event(&cell->listener_event);
+	free_event(&cell->hang_up);
 	free_event(&cell->deadline);
 	free_event(&cell->poll);
 	free_event(&cell->retry);
@@ -105,26 +97,22 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 	cell_free(cell);
 }
 
-void cell_release(struct cell *cell)
-{
-	if (cell->state < CELL_KILLED)
-		cell_kill(cell, ENDING_KILLED, 0);
-	cell->has_run = false;
-	if (cell->state == CELL_ENDED)
-		on_retry(-1, 0, cell);
-}
-
-/* Sent once everything of the cell is dead. */
+/* Tells how the run ended: nothing of it can act any more. */
 static void say_ended(struct cell *cell)
 {
+	struct claim *claim = cell->claim;
 	autobytes frame = {0};
 	size_t at;
 
+	if (!claim)
+		return;
+	cell->claim = NULL;
+	claim->cell = NULL;
 	if (cell->ending == ENDING_FAILED) {
-		warden_say_failed(cell->warden, cell->run, cell->why);
+		claim_fail(claim, EPROTO, cell->why);
 		return;
 	}
-	at = frame_begin(&frame, MESSAGE_ENDED, cell->run);
+	at = frame_begin(&frame, MESSAGE_ENDED, claim->id);
 	frame_put_number(&frame, FIELD_ENDING, cell->ending);
 	frame_put_number(&frame, FIELD_REASON, cell->reason);
 	if (cell->has_status)
@@ -141,7 +129,23 @@ static void say_ended(struct cell *cell)
 	}
 	bytes_append(&frame, cell->notes.data, cell->notes.length);
 	frame_end(&frame, at);
-	warden_say(cell->warden, &frame, NULL, 0);
+	client_say(claim->client, &frame, NULL, 0);
+	claim_end(claim);
+}
+
+/* What the kernel counted, once nothing more can be added to it. */
+static void read_last_usage(struct cell *cell)
+{
+	if (!cell->started_us)
+		return;
+	if (!cell->ended_us)
+		cell->ended_us = now_us();
+	usage_read(cell);
+	if (cell->probing)
+		usage_sample(cell);
+	/* The counter is the evidence, also when only a child died. */
+	if (cell->usage.oom_kills > 0 && cell->ending == ENDING_EXITED)
+		cell->ending = ENDING_MEMORY;
 }
 
 static void on_death(evutil_socket_t pidfd, short what, void *argument)
@@ -157,24 +161,14 @@ static void on_death(evutil_socket_t pidfd, short what, void *argument)
 		cell->ending = ENDING_FAILED;
 		snprintf(cell->why, sizeof cell->why, "init of the cell ended: %.280s",
 			 cell->template->dead ? cell->template->why : "it was killed");
+		if (!cell->started_us)
+			pool_cell_lost(cell);
 	}
+	if (cell->claim)
+		read_last_usage(cell);
 	cell->state = CELL_ENDED;
-	if (cell->started_us) {
-		if (!cell->ended_us)
-			cell->ended_us = now_us();
-		usage_read(cell);
-		if (cell->probing)
-			usage_sample(cell);
-		/* The counter is the evidence, also when only a child died. */
-		if (cell->usage.oom_kills > 0 && cell->ending == ENDING_EXITED)
-			cell->ending = ENDING_MEMORY;
-	}
-	if (cell->has_run)
-		say_ended(cell);
-	if (!cell->has_run)
-		on_retry(-1, 0, cell);
-	else if (cell->ending == ENDING_FAILED)
-		cell_release(cell);
+	say_ended(cell);
+	on_retry(-1, 0, cell);
 }
 
 void cell_kill(struct cell *cell, enum ending ending, uint64_t reason)
@@ -185,6 +179,8 @@ void cell_kill(struct cell *cell, enum ending ending, uint64_t reason)
 	cell->reason = reason;
 	if (cell->started_us && !cell->ended_us)
 		cell->ended_us = now_us();
+	if (!cell->started_us)
+		pool_cell_lost(cell);
 	cell->state = CELL_KILLED;
 	if (cell->init_pidfd >= 0) {
 		pidfd_send_signal(cell->init_pidfd, SIGKILL, NULL, 0);
@@ -194,9 +190,7 @@ void cell_kill(struct cell *cell, enum ending ending, uint64_t reason)
 	free_event(&cell->init_event);
 	close_fd(&cell->init_socket);
 	cell->state = CELL_ENDED;
-	if (cell->has_run)
-		say_ended(cell);
-	cell->has_run = false;
+	say_ended(cell);
 	if (cell->retry)
 		set_timer(cell->retry, 0);
 }
@@ -221,12 +215,43 @@ void cell_stop(struct cell *cell, enum ending ending)
 	set_timer(cell->poll, 500);
 }
 
+/* Its standard error was closed, by the main process and all others. */
+static void on_hang_up(evutil_socket_t fd, short what, void *argument)
+{
+	struct cell *cell = argument;
+	uint32_t done = atomic_load(&cell->header->done);
+
+	event_del(cell->hang_up);
+	if (cell->state != CELL_RUNNING || done == 0 || cell->usage.oom_kills > 0)
+		return;
+	/* The main process may still be counted, or be gone already. */
+	if (!usage_alone(cell, 1))
+		return;
+	cell->ending = ENDING_EXITED;
+	cell->ended_us = now_us();
+	cell->status = (int)((done - 1) & 0xff) << 8; /* as wait(2) would tell it */
+	cell->has_status = true;
+	if (cell->probing)
+		usage_sample(cell);
+	if (cell->usage.oom_kills > 0)
+		cell->ending = ENDING_MEMORY;
+	cell->state = CELL_KILLED;
+	pidfd_send_signal(cell->main_pidfd, SIGKILL, NULL, 0);
+	pidfd_send_signal(cell->init_pidfd, SIGKILL, NULL, 0);
+	event_del(cell->deadline);
+	event_del(cell->poll);
+	say_ended(cell);
+}
+
 static void on_deadline(evutil_socket_t fd, short what, void *argument)
 {
 	struct cell *cell = argument;
+	int64_t left = cell->started_us + (int64_t)cell->limits.time_ms * 1000 - now_us();
 
 	if (cell->state == CELL_DRAINING)
 		cell_kill(cell, ENDING_EXITED, 0);
+	else if (cell->state == CELL_RUNNING && left > 0)
+		set_timer(cell->deadline, left); /* timers count from when the loop woke */
 	else if (cell->state == CELL_RUNNING)
 		cell_stop(cell, ENDING_TIME);
 	else if (cell->state < CELL_PARKED)
@@ -299,12 +324,63 @@ void cell_main_ended(struct cell *cell, int status)
 	if (cell->state >= CELL_STOPPING)
 		return;
 	cell->ended_us = now_us();
-	if (usage_alone(cell)) {
+	if (usage_alone(cell, 0)) {
 		cell_kill(cell, ENDING_EXITED, 0);
 		return;
 	}
 	cell->state = CELL_DRAINING;
 	set_timer(cell->deadline, DRAIN_MS * 1000);
+}
+
+/* Parked once both have said so: the template, whose word brings the pid under
+ * which the keeper will tell its end, and the cell itself. */
+static void park_when_ready(struct cell *cell)
+{
+	if (cell->state != CELL_FORKING || !cell->pid || !cell->parked)
+		return;
+	cell->state = CELL_PARKED;
+	event_del(cell->deadline);
+	usage_baseline(cell);
+	if (cell->behind)
+		cgroup_cell_weight(&cell->warden->cgroups, &cell->cgroup, false);
+	pool_cell_parked(cell);
+}
+
+static void on_control(evutil_socket_t socket, short what, void *argument)
+{
+	struct cell *cell = argument;
+	char text[ERROR_TEXT_MAX] = "the cell failed";
+	int fds[FRAME_FDS_MAX];
+	struct frame frame;
+	size_t count = 0;
+	int r = frame_receive(socket, &cell->warden->buffer, &frame, fds, &count);
+
+	if (r == -EAGAIN)
+		return;
+	if (r <= 0) {
+		/* Before PARKED its death is init's to tell; after GO the cell
+		 * closes it. */
+		event_del(cell->control_event);
+		if (cell->state == CELL_FORKING)
+			cell_fail(cell, "the cell ended while it was being made");
+		return;
+	}
+	if (frame.type == MESSAGE_PARKED && cell->state == CELL_FORKING && count == 2) {
+		struct error err = {0};
+
+		cell->main_pidfd = take_fd(&fds[0]);
+		if (watch_begin(cell, take_fd(&fds[1]), &err) < 0) {
+			cell_fail(cell, err.text);
+			return;
+		}
+		cell->parked = true;
+		park_when_ready(cell);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		close_fd(&fds[i]);
+	frame_text(&frame, FIELD_TEXT, text, sizeof text);
+	cell_fail(cell, text);
 }
 
 /* Once init stands and the template is loaded: the fork. */
@@ -357,29 +433,18 @@ static void fork_when_ready(struct cell *cell)
 	if (cell->state != CELL_FORKING)
 		return;
 	evutil_make_socket_nonblocking(cell->control);
-	event_assign(cell->control_event, cell->warden->base, cell->control, EV_READ | EV_PERSIST,
-		     event_get_callback(cell->control_event), cell);
-	event_add(cell->control_event, NULL);
+	cell->control_event = warden_event(cell->warden, cell->control, EV_READ | EV_PERSIST,
+					   PRIORITY_RUN, on_control, cell);
+	/* Nothing is ever written at this end: only the hang-up wakes. */
+	cell->hang_up = warden_event(cell->warden, cell->stdio[2], EV_WRITE | EV_PERSIST,
+				     PRIORITY_ANSWER, on_hang_up, cell);
+	if (!cell->control_event || !cell->hang_up)
+		cell_fail(cell, "no event");
 }
 
 void cell_template_loaded(struct cell *cell)
 {
 	fork_when_ready(cell);
-}
-
-/* Parked once both have said so: the template, whose word brings the pid under
- * which the keeper will tell its end, and the cell itself. */
-static void park_when_ready(struct cell *cell)
-{
-	if (cell->state != CELL_FORKING || !cell->pid || !cell->parked)
-		return;
-	cell->state = CELL_PARKED;
-	if (cell->template->once)
-		template_dismiss(cell->template);
-	event_del(cell->deadline);
-	usage_baseline(cell);
-	if (cell->has_run)
-		cell_offer(cell);
 }
 
 void cell_forked(struct cell *cell, pid_t pid, const char *failed)
@@ -411,9 +476,9 @@ static void on_init_made(struct cell *cell, int fds[FRAME_FDS_MAX], size_t count
 		cell->own_network = true;
 		cell->spaces[5] = take_fd(&fds[INIT_FD_COUNT]);
 	}
-	cell->death_event = event_new(cell->warden->base, cell->init_pidfd, EV_READ | EV_PERSIST,
-				      on_death, cell);
-	if (!cell->death_event || event_add(cell->death_event, NULL) < 0) {
+	cell->death_event = warden_event(cell->warden, cell->init_pidfd, EV_READ | EV_PERSIST,
+					 PRIORITY_RUN, on_death, cell);
+	if (!cell->death_event) {
 		cell_fail(cell, "no event");
 		return;
 	}
@@ -456,57 +521,33 @@ static void on_init(evutil_socket_t socket, short what, void *argument)
 		close_fd(&fds[i]);
 }
 
-void cell_offer(struct cell *cell)
+/* The request goes into the mailbox as it came: nothing here reads it. */
+static int write_request(struct cell *cell, struct claim *claim, struct error *err)
 {
-	autobytes frame = {0};
-	size_t at;
-	int fds[CELL_FD_COUNT] = {cell->mailbox, cell->verdict, cell->stdio[0], cell->stdio[1],
-				  cell->stdio[2]};
+	autobytes whole = {0};
+	off_t length;
 
-	at = frame_begin(&frame, MESSAGE_CELL, cell->run);
-	frame_put_number(&frame, FIELD_WARM, cell->warm);
-	frame_put_number(&frame, FIELD_WAIT_US, (uint64_t)(now_us() - cell->asked_us));
-	frame_end(&frame, at);
-	warden_say(cell->warden, &frame, fds, ARRAY_LENGTH(fds));
-	for (size_t i = 0; i < 3; i++)
-		close_fd(&cell->stdio[i]);
+	if (claim->request_fd < 0)
+		return mailbox_write_request(cell->mailbox, &claim->request, err);
+	length = lseek(claim->request_fd, 0, SEEK_END);
+	if (length < 0 || length > (off_t)MAILBOX_REQUEST_BYTES ||
+	    !bytes_reserve(&whole, (size_t)length) ||
+	    pread(claim->request_fd, whole.data, (size_t)length, 0) != length)
+		return refuse(err, EBADMSG, "the request cannot be read");
+	whole.length = (size_t)length;
+	return mailbox_write_request(cell->mailbox, &whole, err);
 }
 
-static void on_control(evutil_socket_t socket, short what, void *argument)
+/* What the run asked for, where it differs from what the cell was made with. */
+static int take_limits(struct cell *cell, const struct limits *limits, struct error *err)
 {
-	struct cell *cell = argument;
-	char text[ERROR_TEXT_MAX] = "the cell failed";
-	int fds[FRAME_FDS_MAX];
-	struct frame frame;
-	size_t count = 0;
-	int r = frame_receive(socket, &cell->warden->buffer, &frame, fds, &count);
+	bool same = limits->memory_bytes == cell->limits.memory_bytes &&
+		    limits->processes == cell->limits.processes;
 
-	if (r == -EAGAIN)
-		return;
-	if (r <= 0) {
-		/* Before PARKED its death is init's to tell; after GO the cell
-		 * closes it. */
-		event_del(cell->control_event);
-		if (cell->state == CELL_FORKING)
-			cell_fail(cell, "the cell ended while it was being made");
-		return;
-	}
-	if (frame.type == MESSAGE_PARKED && cell->state == CELL_FORKING && count == 2) {
-		struct error err = {0};
-
-		cell->main_pidfd = take_fd(&fds[0]);
-		if (watch_begin(cell, take_fd(&fds[1]), &err) < 0) {
-			cell_fail(cell, err.text);
-			return;
-		}
-		cell->parked = true;
-		park_when_ready(cell);
-		return;
-	}
-	for (size_t i = 0; i < count; i++)
-		close_fd(&fds[i]);
-	frame_text(&frame, FIELD_TEXT, text, sizeof text);
-	cell_fail(cell, text);
+	cell->limits = *limits;
+	return same ? 0
+		    : cgroup_cell_limit(&cell->warden->cgroups, &cell->cgroup, limits->memory_bytes,
+					limits->processes, err);
 }
 
 void cell_start(struct cell *cell)
@@ -514,8 +555,16 @@ void cell_start(struct cell *cell)
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_GO, 0);
 	const struct cgroup_root *cgroups = &cell->warden->cgroups;
+	struct claim *claim = cell->claim;
+	struct error err = {0};
 	int r;
 
+	cell->watch_mode = claim->watch_mode;
+	cell->probing = claim->probing;
+	if (take_limits(cell, &claim->limits, &err) < 0 || write_request(cell, claim, &err) < 0) {
+		cell_fail(cell, err.text);
+		return;
+	}
 	limits_encode(&cell->limits, &frame, FIELD_LIMITS);
 	frame_put_number(&frame, FIELD_MEMORY_PEAK, cgroups->has_memory);
 	frame_put_number(&frame, FIELD_CPU_US, cgroups->has_cpu);
@@ -531,6 +580,34 @@ void cell_start(struct cell *cell)
 	schedule_poll(cell);
 }
 
+static void offer(struct cell *cell)
+{
+	struct claim *claim = cell->claim;
+	autobytes frame = {0};
+	int fds[CELL_FD_COUNT] = {cell->mailbox,  cell->verdict,  cell->stdio[0],
+				  cell->stdio[1], cell->stdio[2], cell->workspace};
+	size_t at = frame_begin(&frame, MESSAGE_CELL, claim->id);
+
+	frame_put_number(&frame, FIELD_WARM, cell->warm);
+	if (cell->pool->name[0])
+		frame_put_text(&frame, FIELD_NAME, cell->pool->name);
+	frame_end(&frame, at);
+	client_say(claim->client, &frame, fds, ARRAY_LENGTH(fds));
+	/* The end of the input is the engine's to make. */
+	close_fd(&cell->stdio[0]);
+}
+
+void cell_give(struct cell *cell, struct claim *claim)
+{
+	cell->claim = claim;
+	claim->cell = cell;
+	/* The code first: the client is busy for a moment with what it gets. */
+	if (claim->started)
+		cell_start(cell);
+	if (cell->claim)
+		offer(cell);
+}
+
 static int make_parts(struct cell *cell, struct error *err)
 {
 	struct warden *warden = cell->warden;
@@ -544,6 +621,8 @@ static int make_parts(struct cell *cell, struct error *err)
 			      cell->limits.processes, err);
 	if (r < 0)
 		return r;
+	if (cell->behind)
+		cgroup_cell_weight(&warden->cgroups, &cell->cgroup, true);
 	cell->mailbox = mailbox_create(err);
 	if (cell->mailbox < 0)
 		return cell->mailbox;
@@ -561,19 +640,18 @@ static int make_parts(struct cell *cell, struct error *err)
 	close(pair[1]);
 	if (r < 0)
 		return r;
-	cell->init_event =
-		event_new(warden->base, cell->init_socket, EV_READ | EV_PERSIST, on_init, cell);
-	cell->control_event = event_new(warden->base, -1, 0, on_control, cell);
-	cell->deadline = evtimer_new(warden->base, on_deadline, cell);
-	cell->poll = evtimer_new(warden->base, on_poll, cell);
-	cell->retry = evtimer_new(warden->base, on_retry, cell);
-	if (!cell->init_event || !cell->control_event || !cell->deadline || !cell->poll ||
-	    !cell->retry || event_add(cell->init_event, NULL) < 0)
+	cell->init_event = warden_event(warden, cell->init_socket, EV_READ | EV_PERSIST,
+					PRIORITY_RUN, on_init, cell);
+	cell->deadline = warden_event(warden, -1, 0, PRIORITY_RUN, on_deadline, cell);
+	cell->poll = warden_event(warden, -1, 0, PRIORITY_RUN, on_poll, cell);
+	cell->retry = warden_event(warden, -1, 0, PRIORITY_BEHIND, on_retry, cell);
+	if (!cell->init_event || !cell->deadline || !cell->poll || !cell->retry)
 		return refuse(err, ENOMEM, "warden: no event");
 	return 0;
 }
 
-struct cell *cell_make(struct template *template, const struct limits *limits, struct error *err)
+struct cell *cell_make(struct template *template, const struct limits *limits, bool behind,
+		       struct error *err)
 {
 	struct warden *warden = template->warden;
 	struct cell *cell = calloc(1, sizeof *cell);
@@ -584,6 +662,8 @@ struct cell *cell_make(struct template *template, const struct limits *limits, s
 	}
 	cell->warden = warden;
 	cell->template = template;
+	cell->pool = template->pool;
+	cell->behind = behind;
 	cell->id = ++warden->next_id;
 	cell->limits = *limits;
 	cell->init_socket = cell->init_pidfd = cell->main_pidfd = cell->control = -1;
@@ -593,7 +673,8 @@ struct cell *cell_make(struct template *template, const struct limits *limits, s
 	for (size_t i = 0; i < 3; i++)
 		cell->stdio[i] = -1;
 	template->cells++;
-	TAILQ_INSERT_TAIL(&warden->cells, cell, entry);
+	template->forked++;
+	TAILQ_INSERT_HEAD(&warden->cells, cell, entry);
 	if (make_parts(cell, err) < 0) {
 		if (cell->has_cgroup)
 			cgroup_cell_remove(&warden->cgroups, &cell->cgroup);
@@ -602,58 +683,4 @@ struct cell *cell_make(struct template *template, const struct limits *limits, s
 	}
 	set_timer(cell->deadline, (TEMPLATE_START_MS + CELL_START_MS) * 1000);
 	return cell;
-}
-
-/* Copies a client's file into the workspace, before any user code runs. Its
- * pages are charged to the warden's cgroup, not to the run's memory. */
-static int copy_into(int directory, const char *name, mode_t mode, int from, struct error *err)
-{
-	autofd to = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			   mode & 0111 ? 0755 : 0644);
-	off_t offset = 0;
-	ssize_t r;
-
-	if (to < 0)
-		return fail(err, errno, "file %s", name);
-	while ((r = sendfile(to, from, &offset, 1 << 20)) > 0)
-		;
-	if (r < 0)
-		return fail(err, errno, "file %s", name);
-	return 0;
-}
-
-int cell_put(struct cell *cell, struct span name, uint64_t mode, int fd, struct error *err)
-{
-	char path[FILE_NAME_BYTES_MAX + 1];
-	autofd directory = -1;
-	char *at = path, *slash;
-	unsigned depth = 0;
-
-	if (name.length == 0 || name.length > FILE_NAME_BYTES_MAX ||
-	    memchr(name.data, '\0', name.length))
-		return refuse(err, EINVAL, "file: its name is empty, too long or has a NUL");
-	memcpy(path, name.data, name.length);
-	path[name.length] = '\0';
-	directory = fcntl(cell->workspace, F_DUPFD_CLOEXEC, 3);
-	if (directory < 0)
-		return fail(err, errno, "file %s", path);
-	while ((slash = strchr(at, '/'))) {
-		int next;
-
-		*slash = '\0';
-		if (at[0] == '\0' || strcmp(at, ".") == 0 || strcmp(at, "..") == 0 ||
-		    ++depth > FILE_DEPTH_MAX)
-			return refuse(err, EINVAL, "file: its name must stay in the workspace");
-		if (mkdirat(directory, at, 0755) < 0 && errno != EEXIST)
-			return fail(err, errno, "file: directory %s", at);
-		next = openat(directory, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (next < 0)
-			return fail(err, errno, "file: directory %s", at);
-		close(directory);
-		directory = next;
-		at = slash + 1;
-	}
-	if (at[0] == '\0' || strcmp(at, ".") == 0 || strcmp(at, "..") == 0)
-		return refuse(err, EINVAL, "file: its name must stay in the workspace");
-	return copy_into(directory, at, (mode_t)mode, fd, err);
 }

@@ -137,7 +137,6 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 	umask(022);
 	/* Only root may take a caller's niceness back. */
 	(void)setpriority(PRIO_PROCESS, 0, 0);
-	warden->engine = ENGINE_SOCKET;
 	warden->font_list = -1;
 	r = check_host(err);
 	if (r < 0)
@@ -157,6 +156,7 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 			      "warden: this kernel has no Landlock (Linux 5.13 and a "
 			      "landlock entry in the lsm= list are needed)");
 #endif
+	warden->owner_uid = geteuid();
 	warden->uid = root ? UID_BASE + (uid_t)getpid() : geteuid();
 	warden->gid = root ? (gid_t)warden->uid : getegid();
 	r = cgroup_setup(&warden->cgroups, root ? warden->uid : (uid_t)-1, warden->gid, err);
@@ -175,14 +175,25 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 	return 0;
 }
 
+static void say_failed(const char *why)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_FAILED, 0);
+
+	frame_put_text(&frame, FIELD_TEXT, why);
+	frame_end(&frame, at);
+	frame_send(ENGINE_SOCKET, &frame, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
-	struct warden warden = {.engine = ENGINE_SOCKET};
+	struct warden warden = {.listener = -1};
 	struct error err = {0};
 
-	if (prepare(&warden, argc, argv, &err) < 0 || warden_run(&warden, &err) < 0) {
+	if (prepare(&warden, argc, argv, &err) < 0 ||
+	    warden_run(&warden, ENGINE_SOCKET, &err) < 0) {
 		if (fcntl(ENGINE_SOCKET, F_GETFD) >= 0)
-			warden_say_failed(&warden, 0, err.text);
+			say_failed(err.text);
 		else
 			fprintf(stderr, "execpy-warden: %s\n", err.text);
 		return 1;

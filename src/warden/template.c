@@ -66,14 +66,15 @@ static void mark_dead(struct template *template, const char *why)
 	snprintf(template->why, sizeof template->why, "%s", why);
 	event_free(template->timer);
 	template->timer = NULL;
+	/* Its pool may start another, before claims lose their cells. */
+	pool_template_died(template);
 	/* Cells on their way fail; running ones have lost only their origin. */
 	for (cell = TAILQ_FIRST(&template->warden->cells); cell; cell = next) {
 		next = TAILQ_NEXT(cell, entry);
 		if (cell->template == template && cell->state <= CELL_FORKING)
 			cell_fail(cell, template->why);
 	}
-	if (template->cells == 0)
-		template_release(template);
+	template_release(template);
 }
 
 /* The last lines that the template wrote, for a person. */
@@ -185,12 +186,16 @@ static void on_loaded(struct template *template)
 	struct cell *cell, *next;
 
 	template->loaded = true;
+	template->loaded_us = now_us();
 	event_del(template->timer);
+	if (template->warden->daemon)
+		template->memory_bytes = usage_of_children(template->keeper);
 	for (cell = TAILQ_FIRST(&template->warden->cells); cell; cell = next) {
 		next = TAILQ_NEXT(cell, entry);
 		if (cell->template == template)
 			cell_template_loaded(cell);
 	}
+	pool_template_loaded(template);
 }
 
 static void on_template(evutil_socket_t socket, short what, void *argument)
@@ -236,8 +241,8 @@ static void on_start_timeout(evutil_socket_t socket, short what, void *argument)
 	char why[ERROR_TEXT_MAX];
 
 	snprintf(why, sizeof why, "the template did not load within %d s; modules: %.*s",
-		 TEMPLATE_START_MS / 1000, (int)template->modules.length,
-		 (const char *)template->modules.data);
+		 TEMPLATE_START_MS / 1000, (int)template->pool->modules.length,
+		 (const char *)template->pool->modules.data);
 	for (char *at = why; *at; at++)
 		if (*at == '\n')
 			*at = ' ';
@@ -263,8 +268,8 @@ static int send_preload(struct template *template, struct error *err)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_PRELOAD, 0);
-	const char *from = (const char *)template->modules.data;
-	const char *end = from + template->modules.length;
+	const char *from = (const char *)template->pool->modules.data;
+	const char *end = from + template->pool->modules.length;
 	int r;
 
 	while (from && from < end) {
@@ -273,6 +278,9 @@ static int send_preload(struct template *template, struct error *err)
 		frame_put(&frame, FIELD_MODULE, from, (size_t)(newline - from));
 		from = newline + 1;
 	}
+	if (template->pool->warm_up.length > 0)
+		frame_put(&frame, FIELD_CODE, template->pool->warm_up.data,
+			  template->pool->warm_up.length);
 	frame_end(&frame, at);
 	r = frame_send(template->socket, &frame, NULL, 0);
 	if (r == -EPIPE || r == -ECONNRESET)
@@ -313,15 +321,11 @@ static int start_keeper(struct template *template, int socket, struct error *err
 
 static struct event *add_event(struct template *template, int fd, event_callback_fn callback)
 {
-	struct event *event =
-		event_new(template->warden->base, fd, EV_READ | EV_PERSIST, callback, template);
-
-	if (event)
-		event_add(event, NULL);
-	return event;
+	return warden_event(template->warden, fd, EV_READ | EV_PERSIST, PRIORITY_RUN, callback,
+			    template);
 }
 
-static int template_start(struct template *template, struct error *err)
+static int start(struct template *template, struct error *err)
 {
 	const struct timeval patience = {TEMPLATE_START_MS / 1000, 0};
 	int keeper_pair[2], pair[2];
@@ -353,7 +357,8 @@ static int template_start(struct template *template, struct error *err)
 	template->keeper_event = add_event(template, template->keeper_socket, on_keeper);
 	template->death_event = add_event(template, template->keeper_pidfd, on_keeper_death);
 	template->event = add_event(template, template->socket, on_template);
-	template->timer = evtimer_new(template->warden->base, on_start_timeout, template);
+	template->timer =
+		warden_event(template->warden, -1, 0, PRIORITY_RUN, on_start_timeout, template);
 	if (!template->keeper_event || !template->death_event || !template->event ||
 	    !template->timer)
 		return refuse(err, ENOMEM, "warden: no event");
@@ -376,7 +381,6 @@ static void template_free(struct template *template)
 	close_fd(&template->keeper_socket);
 	close_fd(&template->socket);
 	close_fd(&template->log);
-	bytes_free(&template->modules);
 	free(template);
 }
 
@@ -404,26 +408,20 @@ void template_end_all(struct warden *warden)
 		waitpid(template->keeper, NULL, 0);
 }
 
-struct template *template_get(struct warden *warden, const struct bytes *modules, struct error *err)
+struct template *template_start(struct pool *pool, struct error *err)
 {
-	struct template *template;
+	struct template *template = calloc(1, sizeof *template);
 
-	TAILQ_FOREACH(template, &warden->templates, entry)
-	if (!template->dead && template->modules.length == modules->length &&
-	    (modules->length == 0 ||
-	     memcmp(template->modules.data, modules->data, modules->length) == 0))
-		return template;
-	template = calloc(1, sizeof *template);
 	if (!template) {
 		fail(err, ENOMEM, "warden: template");
 		return NULL;
 	}
-	template->warden = warden;
+	template->warden = pool->warden;
+	template->pool = pool;
 	template->keeper_pidfd = template->keeper_socket = template->socket = template->log = -1;
 	template->next_pid = FIRST_MAIN_PID;
-	bytes_append(&template->modules, modules->data, modules->length);
-	TAILQ_INSERT_TAIL(&warden->templates, template, entry);
-	if (template_start(template, err) < 0) {
+	TAILQ_INSERT_TAIL(&pool->warden->templates, template, entry);
+	if (start(template, err) < 0) {
 		template_free(template);
 		return NULL;
 	}

@@ -124,6 +124,8 @@ void usage_baseline(struct cell *cell)
 	if (!cell->warden->cgroups.has_memory)
 		cell->baseline_bytes = take_sample(cell).memory_bytes;
 	usage_read(cell);
+	if (cell->warden->cgroups.has_memory)
+		cell->baseline_bytes = cell->usage.memory_bytes;
 	cell->baseline_cpu_us = cell->usage.cpu_us;
 	cell->usage = (struct cgroup_usage){0};
 }
@@ -183,10 +185,18 @@ void usage_sample(struct cell *cell)
 	frame_put(&cell->notes, FIELD_SAMPLE, sample, sizeof sample);
 }
 
-bool usage_alone(struct cell *cell)
+bool usage_alone(struct cell *cell, unsigned others)
 {
 	usage_read(cell);
-	return cell->usage.processes == 0;
+	return cell->usage.processes <= others;
+}
+
+uint64_t usage_of_children(pid_t pid)
+{
+	struct sample sample = {0};
+
+	sample_tree(pid, 0, true, &sample);
+	return sample.memory_bytes;
 }
 
 /* No block or no inode is left on the cell's tmpfs. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* warden: the engine's requests, by a table.
+/* warden: its loop, its owner, and how it becomes a daemon's.
  *
- * Each message has a row: its handler, whether a run of that id must exist, and
- * in which states of its cell it may come. What does not fit ends the warden:
- * the engine is our own code, so a message out of order is a bug or an attack,
- * and neither is to be guessed at. */
+ * A cold engine owns its warden and is its only client. The owner of a daemon's
+ * warden first names its templates, then hands over a listening socket; the
+ * warden accepts connections once every template has been loaded. The owner's
+ * end is the end of everything. */
 #include "warden/warden.h"
 
 #include "base/cleanup.h"
@@ -12,236 +12,181 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-int64_t now_us(void)
+#define TICK_US 1000000
+
+void set_timer(struct event *event, int64_t us)
 {
-	struct timespec now;
+	struct timeval delay = {us / 1000000, us % 1000000};
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	evtimer_add(event, &delay);
 }
 
-static void stop(struct warden *warden, int exit_status)
+struct event *warden_event(struct warden *warden, int fd, short what, enum priority priority,
+			   event_callback_fn callback, void *argument)
+{
+	struct event *event = event_new(warden->base, fd, what, callback, argument);
+
+	if (!event)
+		return NULL;
+	event_priority_set(event, priority);
+	if (fd >= 0 && event_add(event, NULL) < 0) {
+		event_free(event);
+		return NULL;
+	}
+	return event;
+}
+
+void warden_stop(struct warden *warden, int exit_status)
 {
 	warden->exit_status = exit_status;
-	if (warden->base)
-		event_base_loopbreak(warden->base);
+	event_base_loopbreak(warden->base);
 }
 
-void warden_say(struct warden *warden, const struct bytes *frame, const int *fds, size_t count)
+static void on_tick(evutil_socket_t fd, short what, void *argument)
 {
-	int r = frame_send(warden->engine, frame, fds, count);
+	struct warden *warden = argument;
+	struct pool *pool;
 
-	if (r < 0)
-		stop(warden, r == -EPIPE || r == -ECONNRESET ? 0 : 1);
+	TAILQ_FOREACH(pool, &warden->pools, entry)
+	pool_tick(pool);
+	if (warden->serving.queue_ms)
+		clients_expire(warden);
+	if (warden->open)
+		event_add(warden->listener_event, NULL);
+	set_timer(warden->tick, TICK_US);
 }
 
-void warden_say_failed(struct warden *warden, uint64_t run, const char *why)
+/* The same user, or root, and nobody else: whoever may connect may do what the
+ * owner may. */
+static bool may_connect(const struct warden *warden, int socket)
 {
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_FAILED, run);
+	struct ucred peer;
+	socklen_t length = sizeof peer;
 
-	frame_put_text(&frame, FIELD_TEXT, why);
-	frame_end(&frame, at);
-	warden_say(warden, &frame, NULL, 0);
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	       (peer.uid == warden->owner_uid || peer.uid == 0);
 }
 
-struct handler_context {
-	struct warden *warden;
-	const struct frame *frame;
-	struct cell *cell; /* of the run, or NULL */
-	int *fds;
-	size_t fd_count;
-};
-
-/* A resource that nothing can enforce here is refused, not ignored. Memory
- * without a cgroup is sampled and RLIMIT_DATA backs it; processes have
- * RLIMIT_NPROC of the cell's own user namespace; CPU is sampled. */
-static int handle_acquire(struct handler_context *context, struct error *err)
-{
-	struct warden *warden = context->warden;
-	struct reader fields = frame_fields(context->frame);
-	struct limits limits = limits_default();
-	autobytes modules = {0};
-	struct template *template;
-	uint64_t once = 0;
-	struct field field;
-	struct cell *cell;
-	int r = 0;
-
-	while (r >= 0 && frame_next_field(&fields, &field) == 1) {
-		if (field.name == FIELD_LIMITS)
-			r = limits_decode(field.value, &limits, err);
-		else if (field.name == FIELD_MORE)
-			r = field_number(&field, &once);
-		else if (field.name == FIELD_MODULE) {
-			bytes_append(&modules, field.value.data, field.value.length);
-			bytes_append_text(&modules, "\n");
-		}
-	}
-	if (r < 0)
-		return r;
-	template = template_get(warden, &modules, err);
-	cell = template ? cell_make(template, &limits, err) : NULL;
-	if (!cell) {
-		warden_say_failed(warden, context->frame->id, err->text);
-		return 0;
-	}
-	template->once = once != 0;
-	cell->run = context->frame->id;
-	cell->has_run = true;
-	cell->asked_us = now_us();
-	return 0;
-}
-
-static int handle_put(struct handler_context *context, struct error *err)
-{
-	struct reader fields = frame_fields(context->frame);
-	struct span name = {NULL, 0};
-	struct error why = {0};
-	struct field field;
-	uint64_t mode = 0644;
-
-	if (context->fd_count != 1)
-		return refuse(err, EBADMSG, "warden: PUT without a descriptor");
-	while (frame_next_field(&fields, &field) == 1) {
-		if (field.name == FIELD_NAME)
-			name = field.value;
-		else if (field.name == FIELD_NUMBER)
-			field_number(&field, &mode);
-	}
-	if (cell_put(context->cell, name, mode, context->fds[0], &why) < 0) {
-		autobytes frame = {0};
-		size_t at = frame_begin(&frame, MESSAGE_PUT_FAILED, context->frame->id);
-
-		frame_put_text(&frame, FIELD_TEXT, why.text);
-		frame_end(&frame, at);
-		warden_say(context->warden, &frame, NULL, 0);
-	}
-	return 0;
-}
-
-static int handle_start(struct handler_context *context, struct error *err)
-{
-	struct reader fields = frame_fields(context->frame);
-	struct field field;
-	uint64_t mode = WATCH_STRICT;
-
-	while (frame_next_field(&fields, &field) == 1)
-		if (field.name == FIELD_WATCH)
-			field_number(&field, &mode);
-		else if (field.name == FIELD_PROBE)
-			context->cell->probing = true;
-	context->cell->watch_mode = mode <= WATCH_STRICT ? (enum watch_mode)mode : WATCH_STRICT;
-	cell_start(context->cell);
-	return 0;
-}
-
-static int handle_kill(struct handler_context *context, struct error *err)
-{
-	struct reader fields = frame_fields(context->frame);
-	struct field field;
-	uint64_t reason = 0;
-
-	while (frame_next_field(&fields, &field) == 1)
-		if (field.name == FIELD_REASON)
-			field_number(&field, &reason);
-	cell_kill(context->cell, ENDING_KILLED, reason);
-	return 0;
-}
-
-static int handle_collect(struct handler_context *context, struct error *err)
-{
-	collect_workspace(context->cell);
-	return 0;
-}
-
-static int handle_release(struct handler_context *context, struct error *err)
-{
-	cell_release(context->cell);
-	return 0;
-}
-
-#define STATE(name) (1u << (name))
-#define ANY_STATE   0xffffu
-
-static const struct {
-	enum message type;
-	bool needs_run;
-	unsigned states;
-	int (*handle)(struct handler_context *, struct error *);
-} handlers[] = {
-	{MESSAGE_ACQUIRE, false, 0, handle_acquire},
-	{MESSAGE_PUT, true, STATE(CELL_PARKED), handle_put},
-	{MESSAGE_START, true, STATE(CELL_PARKED), handle_start},
-	{MESSAGE_KILL, true, ANY_STATE, handle_kill},
-	{MESSAGE_COLLECT, true, STATE(CELL_ENDED), handle_collect},
-	{MESSAGE_RELEASE, true, ANY_STATE, handle_release},
-};
-
-static int dispatch(struct handler_context *context, struct error *err)
-{
-	const struct frame *frame = context->frame;
-
-	for (size_t i = 0; i < ARRAY_LENGTH(handlers); i++) {
-		if (handlers[i].type != (enum message)frame->type)
-			continue;
-		context->cell = cell_find_run(context->warden, frame->id);
-		if (!handlers[i].needs_run && context->cell)
-			return refuse(err, EBADMSG, "warden: run %llu exists already",
-				      (unsigned long long)frame->id);
-		/* A run that failed meanwhile is no error of the engine's. */
-		if (handlers[i].needs_run && !context->cell)
-			return 0;
-		if (handlers[i].needs_run && !(handlers[i].states & STATE(context->cell->state))) {
-			/* It may have been killed while the message was under way. */
-			if (context->cell->state >= CELL_RUNNING)
-				return 0;
-			break;
-		}
-		return handlers[i].handle(context, err);
-	}
-	return refuse(err, EBADMSG, "warden: message %d is not for now", frame->type);
-}
-
-static void on_engine(evutil_socket_t socket, short what, void *argument)
+static void on_connection(evutil_socket_t listener, short what, void *argument)
 {
 	struct warden *warden = argument;
 	struct error err = {0};
-	struct frame frame;
-	int fds[FRAME_FDS_MAX];
-	size_t count = 0;
-	struct handler_context context = {.warden = warden, .frame = &frame, .fds = fds};
-	int r = frame_receive(socket, &warden->buffer, &frame, fds, &count);
+	int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (r == -EAGAIN)
-		return;
-	if (r == 0) {
-		stop(warden, 0);
+	if (socket < 0) {
+		/* Out of descriptors: not again before the next tick. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			event_del(warden->listener_event);
 		return;
 	}
-	context.fd_count = count;
-	r = r < 0 ? fail(&err, -r, "warden: receive") : dispatch(&context, &err);
-	for (size_t i = 0; i < count; i++)
-		close_fd(&fds[i]);
-	if (r < 0) {
-		warden_say_failed(warden, 0, err.text);
-		stop(warden, 1);
+	if (!may_connect(warden, socket) ||
+	    (warden->serving.clients && warden->client_count > warden->serving.clients) ||
+	    !client_add(warden, socket, &err))
+		close(socket);
+}
+
+void warden_pool_ready(struct warden *warden)
+{
+	autobytes frame = {0};
+	struct pool *pool;
+	size_t at;
+
+	if (!warden->daemon || warden->open || warden->listener < 0)
+		return;
+	TAILQ_FOREACH(pool, &warden->pools, entry)
+	if (!pool->current || !pool->current->loaded ||
+	    pool->parked_count < (pool->least < pool->target ? pool->least : pool->target))
+		return;
+	if (!warden->listener_event)
+		warden->listener_event =
+			warden_event(warden, warden->listener, EV_READ | EV_PERSIST,
+				     PRIORITY_ANSWER, on_connection, warden);
+	if (!warden->listener_event) {
+		warden_stop(warden, 1);
+		return;
+	}
+	warden->open = true;
+	at = frame_begin(&frame, MESSAGE_SERVING, 0);
+	frame_end(&frame, at);
+	client_say(warden->owner, &frame, NULL, 0);
+}
+
+void warden_pool_failed(struct warden *warden, const char *why)
+{
+	if (warden->open)
+		return; /* it was loaded once: it is tried again */
+	client_say_failed(warden->owner, 0, EPROTO, why);
+	warden_stop(warden, 1);
+}
+
+int warden_add_pool(struct warden *warden, const struct frame *frame, struct error *err)
+{
+	struct template_config config;
+	autobytes modules = {0};
+	struct pool *pool = NULL;
+	int r;
+
+	if (warden->listener >= 0)
+		return refuse(err, EBADMSG, "warden: TEMPLATE after SERVE");
+	r = config_decode_template(frame, &config, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < config.module_count; i++)
+		bytes_append_format(&modules, "%s\n", config.modules[i]);
+	if (modules.failed)
+		fail(err, ENOMEM, "warden: template");
+	else
+		pool = pool_make(warden, config.name, &modules, err);
+	if (pool) {
+		bytes_append_text(&pool->warm_up, config.warm_up);
+		pool->least = pool->target = (unsigned)config.pool_min;
+		pool->most = (unsigned)config.pool_max;
+		warden->daemon = true;
+	}
+	template_config_free(&config);
+	return pool ? 0 : -err->number;
+}
+
+/* Cells are many, and each has a dozen descriptors here. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
 	}
 }
 
-static void say_ready(struct warden *warden)
+int warden_serve(struct warden *warden, const struct frame *frame, int *listener, struct error *err)
 {
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_READY, 0);
+	struct pool *pool;
+	int r;
 
-	frame_put_text(&frame, FIELD_CGROUP, cgroup_mode_name(warden->cgroups.mode));
-	if (warden->cgroups.why[0])
-		frame_put_text(&frame, FIELD_NOTE, warden->cgroups.why);
-	frame_end(&frame, at);
-	warden_say(warden, &frame, NULL, 0);
+	if (!warden->daemon || warden->listener >= 0)
+		return refuse(err, EBADMSG, "warden: SERVE twice, or without templates");
+	r = config_decode_serve(frame, &warden->serving, err);
+	if (r < 0)
+		return r;
+	raise_descriptor_limit();
+	warden->listener = take_fd(listener);
+	evutil_make_socket_nonblocking(warden->listener);
+	warden->started_us = now_us();
+	TAILQ_FOREACH(pool, &warden->pools, entry)
+	{
+		pool->used_us = now_us();
+		pool->current = template_start(pool, err);
+		if (!pool->current)
+			return -err->number;
+	}
+	set_timer(warden->tick, TICK_US);
+	return 0;
 }
 
 /* libevent would write to stderr; what matters comes back as an error. */
@@ -249,7 +194,7 @@ static void say_nothing(int severity, const char *message)
 {
 }
 
-int warden_run(struct warden *warden, struct error *err)
+int warden_run(struct warden *warden, int owner, struct error *err)
 {
 	struct event_config *config = event_config_new();
 
@@ -267,13 +212,16 @@ int warden_run(struct warden *warden, struct error *err)
 	}
 	if (!warden->base)
 		return refuse(err, ENOMEM, "warden: no event loop");
+	event_base_priority_init(warden->base, PRIORITY_COUNT);
+	TAILQ_INIT(&warden->pools);
 	TAILQ_INIT(&warden->templates);
 	TAILQ_INIT(&warden->cells);
-	warden->engine_event =
-		event_new(warden->base, warden->engine, EV_READ | EV_PERSIST, on_engine, warden);
-	if (!warden->engine_event || event_add(warden->engine_event, NULL) < 0)
+	TAILQ_INIT(&warden->clients);
+	warden->listener = -1;
+	warden->tick = warden_event(warden, -1, 0, PRIORITY_RUN, on_tick, warden);
+	warden->owner = warden->tick ? client_add(warden, owner, err) : NULL;
+	if (!warden->owner)
 		return refuse(err, ENOMEM, "warden: no event");
-	say_ready(warden);
 	event_base_dispatch(warden->base);
 	return 0;
 }
@@ -281,8 +229,7 @@ int warden_run(struct warden *warden, struct error *err)
 void warden_shut_down(struct warden *warden)
 {
 	/* A keeper's end is the end of everything beneath it; the janitor
-	 * removes the cgroups once this process is gone. */
+	 * removes the cgroups once this process is gone. What is left is memory
+	 * and descriptors, which go with the process. */
 	template_end_all(warden);
-	event_free(warden->engine_event);
-	event_base_free(warden->base);
 }

@@ -2,15 +2,20 @@
 /* warden: what the files of the warden share.
  *
  * The warden is the only process that outlives a run and the only one that can
- * end it. It serves one engine over one socket, owns templates and cells, and
- * parses nothing that a guest wrote: a guest's bytes go from the cell to the
- * engine through descriptors that the warden passes on. */
+ * end it. It serves engines over sockets: one that started it and owns it, and,
+ * as a daemon, any that connect. It owns templates and cells, and parses
+ * nothing that a guest wrote: a guest's bytes go from the cell to the engine
+ * through descriptors that the warden passes on.
+ *
+ *   client ─ has ─▶ claims ─ wait in ─▶ pool ─ of ─▶ cells ─ forks of its ─▶ template */
 #ifndef EXECPY_WARDEN_WARDEN_H
 #define EXECPY_WARDEN_WARDEN_H
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "jail/cgroup.h"
+#include "policy/config.h"
 #include "policy/limits.h"
 #include "proto/frame.h"
 #include "proto/mailbox.h"
@@ -21,78 +26,147 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+/* Which of several events that are due comes first. */
+enum priority {
+	PRIORITY_ANSWER, /* a client, or the end of its run */
+	PRIORITY_RUN,    /* limits, deaths, cells on their way */
+	PRIORITY_BEHIND, /* refilling and removing: when nobody waits */
+	PRIORITY_COUNT,
+};
+
 /* A cell's life. See cell.c for the table. */
 enum cell_state {
 	CELL_MAKING,  /* init is being made, or the template is not ready yet */
 	CELL_FORKING, /* the template was told */
-	CELL_PARKED,  /* ready; with a run: offered to the engine */
+	CELL_PARKED,  /* ready: in its pool, or a claim's that has not started */
 	CELL_RUNNING,
 	CELL_STOPPING, /* a limit was reached: waiting for the frames */
 	CELL_DRAINING, /* the main process ended, children have a moment */
 	CELL_KILLED,   /* init was killed, its death not yet seen */
-	CELL_ENDED,    /* nothing of it lives; its files may be collected */
+	CELL_ENDED,    /* nothing of it lives */
 };
 
 struct warden {
 	struct event_base *base;
-	int engine;
-	struct event *engine_event;
 	struct bytes buffer; /* of the message at hand */
 	struct cgroup_root cgroups;
-	uid_t uid; /* the id that guests are outside */
+	uid_t owner_uid; /* who started it, and may connect */
+	uid_t uid;       /* the id that guests are outside */
 	gid_t gid;
 	int guest_program; /* sealed memfd */
 	int font_list;     /* or -1 */
 	char font_list_name[64];
 	uint64_t next_id;
+	TAILQ_HEAD(, pool) pools;
 	TAILQ_HEAD(, template) templates;
-	TAILQ_HEAD(, cell) cells;
+	TAILQ_HEAD(, cell) cells;                /* newest first */
+	TAILQ_HEAD(client_list, client) clients; /* whose turn it is first */
+	struct client *owner;
+	struct daemon_numbers serving; /* all 0 without a daemon: no bound */
+	bool daemon, open;             /* open: connections are accepted */
+	int listener;
+	struct event *listener_event, *tick;
+	unsigned client_count, running, queued;
+	uint64_t runs_total, missed_total, refused_total;
+	int64_t started_us;
 	int exit_status;
+};
+
+/* An engine's connection. */
+struct client {
+	struct warden *warden;
+	TAILQ_ENTRY(client) entry;
+	int socket;
+	struct event *event;
+	TAILQ_HEAD(, claim) claims;
+	unsigned running, queued;
+};
+
+/* What a client asked for: a cell for one run. It lasts until its end is told. */
+struct claim {
+	struct client *client;
+	struct pool *pool;
+	struct cell *cell; /* NULL while it waits */
+	TAILQ_ENTRY(claim) entry, turn;
+	uint64_t id;
+	struct limits limits;
+	bool single; /* the client's only run: the template may go */
+	bool admitted, retried, started;
+	int64_t asked_us;
+	/* MESSAGE_START, which may come before there is a cell */
+	enum watch_mode watch_mode;
+	bool probing;
+	struct bytes request;
+	int request_fd;
+};
+
+/* Cells of one kind, made ahead of need when a daemon keeps it. */
+struct pool {
+	struct warden *warden;
+	TAILQ_ENTRY(pool) entry;
+	char name[64];        /* "": of an engine's own, by its modules */
+	struct bytes modules; /* newline-separated */
+	struct bytes warm_up;
+	unsigned least, most, target; /* parked cells */
+	struct template *current, *next;
+	TAILQ_HEAD(pooled_cells, cell) parked; /* newest first */
+	TAILQ_HEAD(, claim) waiting;           /* admitted, oldest first */
+	unsigned parked_count, parked_least, making, failures;
+	bool missed; /* since the last look */
+	int64_t used_us, retry_us, grown_us, adapted_us;
+	uint64_t hits, misses;
+	struct event *refill;
+	char why[ERROR_TEXT_MAX]; /* its template could not be loaded */
 };
 
 struct template
 {
 	struct warden *warden;
+	struct pool *pool;
 	TAILQ_ENTRY(template) entry;
-	struct bytes modules; /* newline-separated: its key */
 	pid_t keeper;
 	int keeper_pidfd, keeper_socket, socket, log;
 	struct event *keeper_event, *death_event, *event, *timer;
-	bool loaded, dead, once;  /* once: it ends when its cell is parked */
+	bool loaded, dead;
 	char why[ERROR_TEXT_MAX]; /* it died */
 	unsigned cells;
+	uint64_t forked;
+	uint64_t memory_bytes; /* its own, once it is loaded */
+	int64_t loaded_us;
 	int next_pid;
 };
 
 struct cell {
 	struct warden *warden;
 	struct template *template;
-	TAILQ_ENTRY(cell) entry;
+	struct pool *pool;
+	TAILQ_ENTRY(cell) entry, parked_entry;
 	uint64_t id;
 	enum cell_state state;
-	struct limits limits;
+	struct limits limits; /* as its cgroup has them */
 	struct cgroup_cell cgroup;
-	bool own_network, has_cgroup, parked;
-	pid_t pid; /* of the main process, as its template and keeper see it */
+	bool own_network, has_cgroup, parked, behind;
+	bool pooled; /* among its pool's parked cells */
+	pid_t pid;   /* of the main process, as its template and keeper see it */
 
 	int init_socket, init_pidfd, main_pidfd, control, workspace, listener;
 	int spaces[6]; /* until forked: user, pid, mount, ipc, uts, (net) */
 	int mailbox, verdict;
 	struct mailbox_header *header;
-	int stdio[3]; /* the engine's ends, until they are passed on */
+	int stdio[3]; /* our ends; the engine gets copies */
 	struct event *init_event, *death_event, *control_event, *listener_event;
-	struct event *deadline, *poll, *retry;
+	struct event *hang_up, *deadline, *poll, *retry;
 
 	/* the run that has it */
-	uint64_t run;
-	bool has_run, warm;
-	int64_t asked_us, started_us, ended_us;
+	struct claim *claim;
+	bool warm;
+	int64_t started_us, ended_us;
 	int64_t stop_asked_us, poll_cost_us;
 	enum ending ending;
 	uint64_t reason; /* of an engine's kill */
 	int status;
 	bool has_status;
-	uint64_t baseline_bytes;  /* sampling: what the parked cell weighs */
+	uint64_t baseline_bytes;  /* what the parked cell weighs */
 	uint64_t baseline_cpu_us; /* what parking it cost: not the run's */
 	struct cgroup_usage usage;
 	enum watch_mode watch_mode;
@@ -103,8 +177,6 @@ struct cell {
 	char why[ERROR_TEXT_MAX];    /* ENDING_FAILED */
 };
 
-int64_t now_us(void);
-
 static inline void free_event(struct event **event)
 {
 	if (*event)
@@ -112,22 +184,67 @@ static inline void free_event(struct event **event)
 	*event = NULL;
 }
 
+/* An event of this priority, added; NULL when memory is out. fd -1: a timer,
+ * which is not set yet. */
+struct event *warden_event(struct warden *warden, int fd, short what, enum priority priority,
+			   event_callback_fn callback, void *argument);
+void set_timer(struct event *event, int64_t us);
+
 /* warden.c */
-int warden_run(struct warden *warden, struct error *err);
+/* Serves until its owner is gone. `owner` is the socket to it. */
+int warden_run(struct warden *warden, int owner, struct error *err);
+void warden_stop(struct warden *warden, int exit_status);
 void warden_shut_down(struct warden *warden);
-/* Sends one frame to the engine; an engine that is gone ends the warden. */
-void warden_say(struct warden *warden, const struct bytes *frame, const int *fds, size_t count);
-/* MESSAGE_FAILED for a run: ours, never the code's. */
-void warden_say_failed(struct warden *warden, uint64_t run, const char *why);
+/* Starts to accept connections once every template stands. */
+void warden_pool_ready(struct warden *warden);
+/* A template that must stand at start does not: the owner is told. */
+void warden_pool_failed(struct warden *warden, const char *why);
+/* TEMPLATE and SERVE: the owner's alone, before any other. */
+int warden_add_pool(struct warden *warden, const struct frame *frame, struct error *err);
+int warden_serve(struct warden *warden, const struct frame *frame, int *listener,
+		 struct error *err);
+
+/* client.c */
+struct client *client_add(struct warden *warden, int socket, struct error *err);
+/* Ends its runs; the owner's end is the warden's. */
+void client_gone(struct client *client);
+/* Sends one frame; a client that is gone, or does not read, is ended. */
+void client_say(struct client *client, const struct bytes *frame, const int *fds, size_t count);
+/* MESSAGE_FAILED: never the code's. EINVAL: the request is wrong. */
+void client_say_failed(struct client *client, uint64_t id, int number, const char *why);
+/* The claim is over, whatever became of it; its end was told. */
+void claim_end(struct claim *claim);
+/* Tells the client why there is no cell, and ends the claim. */
+void claim_fail(struct claim *claim, int number, const char *why);
+/* Those that waited longer than the daemon's bound are told so. */
+void clients_expire(struct warden *warden);
+
+/* pool.c */
+struct pool *pool_get(struct warden *warden, const struct bytes *modules, struct error *err);
+struct pool *pool_make(struct warden *warden, const char *name, const struct bytes *modules,
+		       struct error *err);
+/* Of the daemon's pools: by name, or the smallest that covers most of the modules. */
+struct pool *pool_choose(struct warden *warden, struct span name, const struct bytes *modules,
+			 struct error *err);
+/* An admitted claim gets a cell: now, or when one is parked. */
+void pool_take(struct pool *pool, struct claim *claim);
+/* How its cells and templates fare. */
+void pool_template_loaded(struct template *template);
+void pool_template_died(struct template *template);
+void pool_cell_parked(struct cell *cell);
+void pool_cell_lost(struct cell *cell); /* before it was a run's: see cell->why */
+/* Once a second: sizes, rotation, idle templates. */
+void pool_tick(struct pool *pool);
+/* Parked cells go and nothing is made any more. */
+void pool_close(struct pool *pool);
 
 /* template.c */
-struct template *template_get(struct warden *warden, const struct bytes *modules,
-			      struct error *err);
+struct template *template_start(struct pool *pool, struct error *err);
 int template_make_init(struct template *template, struct cell *cell, int init_socket,
 		       struct error *err);
 int template_fork(struct template *template, struct cell *cell, const int *fds, size_t count,
 		  struct error *err);
-/* It is not needed any more: it ends by itself, while its last cell runs. */
+/* It is not needed any more: it ends by itself, while its cells go on. */
 void template_dismiss(struct template *template);
 /* When the last cell of a dead template is gone, so is it. */
 void template_release(struct template *template);
@@ -135,34 +252,36 @@ void template_release(struct template *template);
 void template_end_all(struct warden *warden);
 
 /* cell.c */
-struct cell *cell_make(struct template *template, const struct limits *limits, struct error *err);
-struct cell *cell_find_run(struct warden *warden, uint64_t run);
+/* behind: made ahead of need, with little weight until it is parked. */
+struct cell *cell_make(struct template *template, const struct limits *limits, bool behind,
+		       struct error *err);
 void cell_template_loaded(struct cell *cell);
 void cell_forked(struct cell *cell, pid_t pid, const char *failed);
 /* The kernel's word on the main process. */
 void cell_main_ended(struct cell *cell, int status);
-void cell_offer(struct cell *cell);
+/* The parked cell is the claim's from now on, and starts if it was told to. */
+void cell_give(struct cell *cell, struct claim *claim);
 void cell_start(struct cell *cell);
 void cell_kill(struct cell *cell, enum ending ending, uint64_t reason);
 void cell_fail(struct cell *cell, const char *why);
 /* A limit was reached, or an anomaly seen: asks for the frames, then kills. */
 void cell_stop(struct cell *cell, enum ending ending);
-void cell_release(struct cell *cell);
-int cell_put(struct cell *cell, struct span name, uint64_t mode, int fd, struct error *err);
 
 /* usage.c: what the kernel says of a cell, by cgroup or by sampling. */
 void usage_read(struct cell *cell);
 void usage_baseline(struct cell *cell); /* once, when it is parked */
 /* Adds what was read last to the cell's notes: time, CPU, memory. */
 void usage_sample(struct cell *cell);
-/* Whether no process of the cell is left but init. */
-bool usage_alone(struct cell *cell);
+/* Whether no process of the cell is left but init and `others` more. */
+bool usage_alone(struct cell *cell, unsigned others);
 bool usage_disk_full(const struct cell *cell);
+/* Proportional bytes of the children of a process; 0 when they cannot be told. */
+uint64_t usage_of_children(pid_t pid);
 
 /* watch.c: what the watch of a cell reports. */
 int watch_begin(struct cell *cell, int listener, struct error *err);
 
-/* collect.c */
-void collect_workspace(struct cell *cell);
+/* report.c */
+void report_write(struct warden *warden, struct bytes *frame);
 
 #endif

@@ -98,9 +98,9 @@ static void on_notice(evutil_socket_t listener, short what, void *argument)
 int watch_begin(struct cell *cell, int listener, struct error *err)
 {
 	cell->listener = listener;
-	cell->listener_event =
-		event_new(cell->warden->base, listener, EV_READ | EV_PERSIST, on_notice, cell);
-	if (!cell->listener_event || event_add(cell->listener_event, NULL) < 0)
+	cell->listener_event = warden_event(cell->warden, listener, EV_READ | EV_PERSIST,
+					    PRIORITY_RUN, on_notice, cell);
+	if (!cell->listener_event)
 		return refuse(err, ENOMEM, "warden: no event");
 	return 0;
 }

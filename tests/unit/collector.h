@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collector: the warden's collector with a witness in the engine's place, for
- * its unit test and its fuzz target. Include it once: it defines what
- * warden/collect.c calls.
+/* collector: the engine's collector with a witness as its user, for its unit test
+ * and its fuzz target.
  *
- * Every descriptor that the collector passes on is checked here: a regular file
+ * Every descriptor that the collector hands on is checked here: a regular file
  * of the workspace's own file system, with one name, open for reading only, no
  * larger than the limit. */
 #ifndef EXECPY_TESTS_COLLECTOR_H
 #define EXECPY_TESTS_COLLECTOR_H
 
-#include "warden/warden.h"
+#include "base/bounds.h"
+#include "base/bytes.h"
+#include "engine/collect.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,32 +39,13 @@ struct record {
 static struct collected {
 	struct record *records;
 	size_t count, with_fd, open_most;
-	bool ended;
 	char cut[80];
 	char wrong[200]; /* what must never happen */
 } collected;
 
-static struct cell collector_cell;
+static uint64_t collector_disk_bytes;
 static dev_t collector_device;
-static int64_t collector_clock_step_us; /* each look at the clock takes so long */
-
-int64_t now_us(void)
-{
-	static int64_t skipped;
-	struct timespec now;
-
-	skipped += collector_clock_step_us;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 + skipped;
-}
-
-static void collector_copy(char *to, size_t size, struct span from)
-{
-	size_t length = from.length < size - 1 ? from.length : size - 1;
-
-	memcpy(to, from.data, length);
-	to[length] = '\0';
-}
+static useconds_t collector_delay_us; /* the user takes so long for each file */
 
 static void collector_check(const struct record *record, int fd)
 {
@@ -81,19 +64,16 @@ static void collector_check(const struct record *record, int fd)
 		wrong = "what was passed on can be written";
 	else if (!(fcntl(fd, F_GETFD) & FD_CLOEXEC))
 		wrong = "what was passed on survives exec";
-	else if (record->size > collector_cell.limits.disk_bytes)
+	else if (record->size > collector_disk_bytes)
 		wrong = "what was passed on is larger than the limit";
 	if (wrong)
 		snprintf(collected.wrong, sizeof collected.wrong, "%s: %.100s", wrong,
 			 record->name);
 }
 
-void warden_say(struct warden *warden, const struct bytes *message, const int *fds, size_t count)
+static void collector_add(void *user, const char *path, uint64_t size, int fd, const char *reason)
 {
-	struct reader reader = reader_of(bytes_span(message)), fields;
 	struct record *record;
-	struct frame frame;
-	struct field field;
 	int probe = dup(0);
 
 	/* The lowest free number tells how many are open: none has a gap here. */
@@ -102,24 +82,8 @@ void warden_say(struct warden *warden, const struct bytes *message, const int *f
 			collected.open_most = (size_t)probe;
 		close(probe);
 	}
-	if (message->failed || frame_next(&reader, SIZE_MAX, &frame) != 1 || reader.left != 0) {
-		snprintf(collected.wrong, sizeof collected.wrong, "a message that is not a frame");
-		return;
-	}
-	if (message->length > FRAME_MESSAGE_MAX)
-		snprintf(collected.wrong, sizeof collected.wrong,
-			 "a message that is too long to send");
-	fields = frame_fields(&frame);
-	if (frame.type == MESSAGE_COLLECTED) {
-		collected.ended = true;
-		while (frame_next_field(&fields, &field) == 1)
-			if (field.name == FIELD_TRUNCATED)
-				collector_copy(collected.cut, sizeof collected.cut, field.value);
-		return;
-	}
-	if (frame.type != MESSAGE_FILE || collected.ended || count > 1)
-		snprintf(collected.wrong, sizeof collected.wrong, "message %u out of order",
-			 frame.type);
+	if (collector_delay_us)
+		usleep(collector_delay_us);
 	if (collected.count == RECORDS_MAX) {
 		snprintf(collected.wrong, sizeof collected.wrong,
 			 "more files than any bound allows");
@@ -127,19 +91,14 @@ void warden_say(struct warden *warden, const struct bytes *message, const int *f
 	}
 	record = &collected.records[collected.count++];
 	memset(record, 0, sizeof *record);
-	while (frame_next_field(&fields, &field) == 1) {
-		if (field.name == FIELD_NAME)
-			collector_copy(record->name, sizeof record->name, field.value);
-		else if (field.name == FIELD_SIZE)
-			field_number(&field, &record->size);
-		else if (field.name == FIELD_REASON)
-			collector_copy(record->reason, sizeof record->reason, field.value);
-	}
-	if (count == 1) {
+	snprintf(record->name, sizeof record->name, "%s", path);
+	record->size = size;
+	snprintf(record->reason, sizeof record->reason, "%s", reason ? reason : "");
+	if (fd >= 0) {
 		record->has_fd = true;
 		collected.with_fd++;
-		collector_check(record, fds[0]);
-		if (pread(fds[0], &record->first, 1, 0) < 0)
+		collector_check(record, fd);
+		if (pread(fd, &record->first, 1, 0) < 0)
 			snprintf(collected.wrong, sizeof collected.wrong, "cannot be read: %.100s",
 				 record->name);
 	}
@@ -148,23 +107,33 @@ void warden_say(struct warden *warden, const struct bytes *message, const int *f
 			 record->name);
 }
 
-/* Collects `directory`, with this disk limit. */
-static void collector_run(int directory, uint64_t disk_bytes)
+/* Collects `directory`, -1 for none, with these bounds. */
+static void collector_run_for(int directory, uint64_t disk_bytes, int64_t time_us)
 {
+	const struct collector collector = {
+		.workspace = directory,
+		.disk_bytes = disk_bytes,
+		.time_us = time_us,
+		.add = collector_add,
+	};
 	struct record *records = collected.records;
-	struct stat info;
+	struct stat info = {0};
+	const char *cut;
 
 	if (!records)
 		records = calloc(RECORDS_MAX, sizeof *records);
-	if (!records || fstat(directory, &info) < 0)
+	if (!records || (directory >= 0 && fstat(directory, &info) < 0))
 		abort();
 	collected = (struct collected){.records = records};
 	collector_device = info.st_dev;
-	collector_cell = (struct cell){.run = 1, .workspace = directory};
-	collector_cell.limits.disk_bytes = disk_bytes;
-	collect_workspace(&collector_cell);
-	if (!collected.ended)
-		snprintf(collected.wrong, sizeof collected.wrong, "no end was told");
+	collector_disk_bytes = disk_bytes;
+	cut = collect_workspace(&collector);
+	snprintf(collected.cut, sizeof collected.cut, "%s", cut ? cut : "");
+}
+
+static void collector_run(int directory, uint64_t disk_bytes)
+{
+	collector_run_for(directory, disk_bytes, COLLECT_TIME_MS * 1000);
 }
 
 static int collector_write(const char *path, const char *text)

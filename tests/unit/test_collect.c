@@ -5,9 +5,11 @@
 #include "collector.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -109,11 +111,9 @@ static void an_empty_workspace_or_none(void **state)
 	run(&place);
 	assert_int_equal(collected.count, 0);
 	end(&place);
-	collector_cell.workspace = -1;
-	collected.ended = false;
-	collect_workspace(&collector_cell);
-	assert_true(collected.ended);
+	collector_run(-1, DISK);
 	assert_int_equal(collected.count, 0);
+	assert_string_equal(collected.cut, "the workspace cannot be opened");
 }
 
 static void links_lead_nowhere(void **state)
@@ -414,10 +414,10 @@ static void time_is_bounded(void **state)
 		snprintf(name, sizeof name, "f%d", i);
 		put(name, "");
 	}
-	collector_clock_step_us = COLLECT_TIME_MS * 1000 / 100;
-	run(&place);
-	collector_clock_step_us = 0;
-	assert_true(collected.count > 50 && collected.count < 150);
+	collector_delay_us = 1000;
+	collector_run_for(place.fd, DISK, 50 * 1000);
+	collector_delay_us = 0;
+	assert_true(collected.count > 0 && collected.count < 150);
 	assert_string_equal(collected.cut, "listing took too long");
 	end(&place);
 }

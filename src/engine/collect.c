@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* collect: what a run left in its workspace.
  *
- * Theory of operation. Nothing of the cell lives any more, so the tree stands
+ * Theory of operation. Nothing of the cell can act any more, so the tree stands
  * still. It is nevertheless hostile: links to anywhere, FIFOs that would hang
  * an open, sparse giants, ten thousand levels. So it is walked without
  * recursion and within bounds, each entry by name beneath its directory's
  * descriptor and never by a path: openat2 may not leave the tree, follow a
  * link or cross a mount. A regular file with one name is opened for reading
- * and its descriptor goes to the engine, which reads and hashes it; everything
- * else is named with the reason why it was refused. Nothing is ever removed,
- * chowned or chmoded: the tmpfs goes away as a whole. */
-#include "warden/warden.h"
+ * and handed on; everything else is named with the reason why it was refused. Nothing is ever
+ * removed, chowned or chmoded: the tmpfs goes away as a whole. */
+#include "engine/collect.h"
 
+#include "base/bounds.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,6 +21,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,7 +32,8 @@ struct level {
 };
 
 struct walk {
-	struct cell *cell;
+	const struct collector *collector;
+	struct workspace_identity own;
 	struct level levels[FILE_DEPTH_MAX];
 	size_t depth;
 	char path[FILE_NAME_BYTES_MAX + 1];
@@ -50,18 +53,36 @@ static int open_beneath(int directory, const char *name, uint64_t flags)
 	return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
 }
 
+struct workspace_identity workspace_enter(int workspace)
+{
+	struct workspace_identity own = {.uid = geteuid(), .gid = getegid()};
+	struct stat info;
+
+	if (own.uid != 0 || fstat(workspace, &info) < 0)
+		return own;
+	own.changed = true;
+	setfsgid(info.st_gid);
+	setfsuid(info.st_uid);
+	return own;
+}
+
+void workspace_leave(const struct workspace_identity *identity)
+{
+	if (!identity->changed)
+		return;
+	setfsuid(identity->uid);
+	setfsgid(identity->gid);
+}
+
 static void say_file(struct walk *walk, uint64_t size, int fd, const char *reason)
 {
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_FILE, walk->cell->run);
+	const struct collector *collector = walk->collector;
 
 	walk->files++;
-	frame_put_text(&frame, FIELD_NAME, walk->path);
-	frame_put_number(&frame, FIELD_SIZE, size);
-	if (reason)
-		frame_put_text(&frame, FIELD_REASON, reason);
-	frame_end(&frame, at);
-	warden_say(walk->cell->warden, &frame, &fd, fd >= 0 ? 1 : 0);
+	/* What is done with it is done with the caller's rights. */
+	workspace_leave(&walk->own);
+	collector->add(collector->user, walk->path, size, fd, reason);
+	walk->own = workspace_enter(collector->workspace);
 }
 
 static const char *kind_name(mode_t mode)
@@ -100,7 +121,7 @@ static void visit_file(struct walk *walk, int directory, const char *name)
 		say_file(walk, 0, -1, errno == EACCES ? "is not readable" : "cannot be opened");
 	else if (info.st_nlink != 1)
 		say_file(walk, (uint64_t)info.st_size, -1, "has more than one name");
-	else if ((uint64_t)info.st_size > walk->cell->limits.disk_bytes)
+	else if ((uint64_t)info.st_size > walk->collector->disk_bytes)
 		say_file(walk, (uint64_t)info.st_size, -1, "is sparse: larger than the disk limit");
 	else
 		say_file(walk, (uint64_t)info.st_size, fd, NULL);
@@ -166,17 +187,16 @@ static void visit(struct walk *walk, struct level *level, const struct dirent *e
 		visit_file(walk, directory, entry->d_name);
 }
 
-void collect_workspace(struct cell *cell)
+const char *collect_workspace(const struct collector *collector)
 {
 	struct walk walk = {
-		.cell = cell,
-		.deadline_us = now_us() + COLLECT_TIME_MS * 1000,
+		.collector = collector,
+		.deadline_us = now_us() + collector->time_us,
 	};
-	autobytes frame = {0};
-	size_t at;
 
+	walk.own = workspace_enter(collector->workspace);
 	/* The root itself: without it there is nothing to name. */
-	if (cell->workspace < 0 || !enter(&walk, cell->workspace, ".", 0))
+	if (collector->workspace < 0 || !enter(&walk, collector->workspace, ".", 0))
 		walk.cut = "the workspace cannot be opened";
 	while (walk.depth > 0) {
 		struct level *level = &walk.levels[walk.depth - 1];
@@ -190,9 +210,6 @@ void collect_workspace(struct cell *cell)
 			visit(&walk, level, entry);
 		}
 	}
-	at = frame_begin(&frame, MESSAGE_COLLECTED, cell->run);
-	if (walk.cut)
-		frame_put_text(&frame, FIELD_TRUNCATED, walk.cut);
-	frame_end(&frame, at);
-	warden_say(cell->warden, &frame, NULL, 0);
+	workspace_leave(&walk.own);
+	return walk.cut;
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collect: walks what a run left in its workspace. */
+#ifndef EXECPY_ENGINE_COLLECT_H
+#define EXECPY_ENGINE_COLLECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Root acts in a workspace with the rights of whom it belongs to, and nobody
+ * else's: in between, files are made, opened and refused as for the cell. Of
+ * the calling thread only. For other users nothing changes. */
+struct workspace_identity {
+	uid_t uid; /* to return to */
+	gid_t gid;
+	bool changed;
+};
+
+struct workspace_identity workspace_enter(int workspace);
+void workspace_leave(const struct workspace_identity *identity);
+
+struct collector {
+	int workspace;       /* a directory; stays the caller's */
+	uint64_t disk_bytes; /* a file that claims to be larger is refused */
+	int64_t time_us;     /* at most */
+	/* Once an entry: its path beneath the workspace, raw bytes. Either fd >= 0, a
+	 * regular file of this size, open for reading, closed afterwards; or the
+	 * reason why it is not handed out. */
+	void (*add)(void *user, const char *path, uint64_t size, int fd, const char *reason);
+	void *user;
+};
+
+/* Returns why the walk was ended early, or NULL. */
+const char *collect_workspace(const struct collector *collector);
+
+#endif
