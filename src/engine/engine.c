@@ -43,7 +43,8 @@ static void died(struct execpy_engine *engine, const char *why)
 		return;
 	engine->dead = true;
 	snprintf(engine->why, sizeof engine->why, "%s", why);
-	event_del(engine->socket_event);
+	if (engine->socket_event)
+		event_del(engine->socket_event);
 	for (run = TAILQ_FIRST(&engine->runs); run; run = next) {
 		next = TAILQ_NEXT(run, entry);
 		run_engine_died(run);
@@ -109,6 +110,17 @@ static void say_nothing(int severity, const char *message)
 {
 }
 
+static int listen_to_warden(struct execpy_engine *engine, struct error *err)
+{
+	evutil_make_socket_nonblocking(engine->socket);
+	errno = 0;
+	engine->socket_event =
+		event_new(engine->base, engine->socket, EV_READ | EV_PERSIST, on_message, engine);
+	if (!engine->socket_event || event_add(engine->socket_event, NULL) < 0)
+		return fail(err, errno ? errno : ENOMEM, "engine: watch the warden (epoll_ctl)");
+	return 0;
+}
+
 static int start(struct execpy_engine *engine, const struct execpy_options *options,
 		 struct error *err)
 {
@@ -137,15 +149,34 @@ static int start(struct execpy_engine *engine, const struct execpy_options *opti
 		r = spawn_warden(engine, options, err);
 	if (r < 0)
 		return r;
-	evutil_make_socket_nonblocking(engine->socket);
-	errno = 0;
-	engine->socket_event =
-		event_new(engine->base, engine->socket, EV_READ | EV_PERSIST, on_message, engine);
+	r = listen_to_warden(engine, err);
+	if (r < 0)
+		return r;
 	engine->cancel_event =
 		event_new(engine->base, engine->cancel_fd, EV_READ | EV_PERSIST, on_cancel, engine);
-	if (!engine->socket_event || !engine->cancel_event ||
-	    event_add(engine->socket_event, NULL) < 0 || event_add(engine->cancel_event, NULL) < 0)
-		return fail(err, errno ? errno : ENOMEM, "engine: watch the warden (epoll_ctl)");
+	if (!engine->cancel_event || event_add(engine->cancel_event, NULL) < 0)
+		return fail(err, errno ? errno : ENOMEM, "engine: watch for cancels (epoll_ctl)");
+	return 0;
+}
+
+int engine_revive(struct execpy_engine *engine, struct error *err)
+{
+	const struct execpy_options options = {.socket = engine->socket_path};
+	int r;
+
+	if (!engine->dead || !engine->remote)
+		return 0;
+	event_free(engine->socket_event);
+	engine->socket_event = NULL;
+	close_fd(&engine->socket);
+	r = remote_connect(engine, &options, err);
+	if (r == 1)
+		r = listen_to_warden(engine, err);
+	if (r < 0) {
+		snprintf(engine->why, sizeof engine->why, "%s", err->text);
+		return r;
+	}
+	engine->dead = engine->ready = false;
 	return 0;
 }
 

@@ -140,6 +140,9 @@ void run_message(struct run *run, const struct frame *frame, int *fds, size_t co
 void run_engine_died(struct run *run);
 void run_cancel(struct run *run);
 void run_free(struct run *run);
+/* A daemon that is gone may be there again: connects anew. Negative when it is
+ * not, and then engine->why says so. */
+int engine_revive(struct execpy_engine *engine, struct error *err);
 int engine_say(struct execpy_engine *engine, const struct bytes *frame, const int *fds,
 	       size_t count, struct error *err);
 

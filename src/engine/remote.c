@@ -30,8 +30,10 @@ static int connect_to(const char *path, struct error *err)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(err, errno, "socket");
-	if (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0)
-		return fail(err, errno, "no daemon at %.200s", path);
+	/* Its backlog is full for as long as its warden starts again. */
+	while (connect(fd, (const struct sockaddr *)&address, sizeof address) < 0)
+		if (errno != EINTR)
+			return fail(err, errno, "no daemon at %.200s", path);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
 		return fail(err, errno, "socket %.200s", path);
 	if (peer.uid != 0 && peer.uid != geteuid())

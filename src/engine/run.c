@@ -627,6 +627,8 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 	if (callbacks)
 		run->callbacks = *callbacks;
 	TAILQ_INSERT_TAIL(&engine->runs, run, entry);
+	if (engine->dead && engine->remote)
+		engine_revive(engine, &(struct error){0});
 	r = run_begin(run, err);
 	if (r < 0 && !engine->dead) {
 		run->state = RUN_DONE;
