@@ -166,7 +166,8 @@ int engine_revive(struct execpy_engine *engine, struct error *err)
 
 	if (!engine->dead || !engine->remote)
 		return 0;
-	event_free(engine->socket_event);
+	if (engine->socket_event)
+		event_free(engine->socket_event);
 	engine->socket_event = NULL;
 	close_fd(&engine->socket);
 	r = remote_connect(engine, &options, err);

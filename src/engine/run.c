@@ -521,8 +521,12 @@ static int ask_cell(struct run *run, struct error *err)
 			      request->template);
 	if (request->file_count == 0)
 		r = put_request(run, &frame, &memory, err);
-	if (r < 0)
-		return r;
+	if (r == -E2BIG)
+		return r; /* the request's own fault; all else is ours */
+	if (r < 0) {
+		fail_run(run, err->text);
+		return 0;
+	}
 	frame_end(&frame, at);
 	for (size_t i = 0; i < modules.count; i++)
 		bytes_append_format(&name, "%s%s", i ? "+" : "", modules.seen[i]);
@@ -534,7 +538,9 @@ static int ask_cell(struct run *run, struct error *err)
 	if (!run->result->template)
 		return fail(err, ENOMEM, "request");
 	/* A warden that is gone is a failure of ours, not of the request. */
-	if (engine_say(run->engine, &frame, &memory, memory >= 0 ? 1 : 0, err) < 0)
+	if (run->engine->dead)
+		fail_run(run, run->engine->why);
+	else if (engine_say(run->engine, &frame, &memory, memory >= 0 ? 1 : 0, err) < 0)
 		fail_run(run, err->text);
 	return 0;
 }
@@ -630,14 +636,12 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 	if (engine->dead && engine->remote)
 		engine_revive(engine, &(struct error){0});
 	r = run_begin(run, err);
-	if (r < 0 && !engine->dead) {
+	if (r < 0) {
 		run->state = RUN_DONE;
 		run_free(run);
 		execpy_result_free(result);
 		return r;
 	}
-	if (engine->dead)
-		fail_run(run, engine->dead ? engine->why : "the warden cannot be reached");
 	while (run->state != RUN_DONE)
 		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)
 			fail_run(run, "the event loop ended");
