@@ -100,20 +100,23 @@ static const struct attempt {
  * probe says it got. */
 static const struct limit_attempt {
 	const char *name, *asked, *want;
+	bool quick; /* what it does takes no time */
 	struct execpy_limits limits;
 } limit_attempts[] = {
 	{"memory",
 	 "memory: ended at 32 MiB",
 	 "memory_limit",
+	 true,
 	 {.memory_bytes = 32 * MIB, .time_ms = 30000, .cpu_ms = 30000}},
 	{"processes",
 	 "processes: no more than 8",
 	 "EAGAIN",
+	 true,
 	 {.processes = 8, .time_ms = 30000, .cpu_ms = 30000}},
-	{"cpu", "CPU: ended at 200 ms", "cpu_limit", {.cpu_ms = 200, .time_ms = 30000}},
-	{"wall", "time: ended at 300 ms", "timeout", {.time_ms = 300}},
-	{"output", "output: ended at 64 KiB", "output_limit", {.output_bytes = 64 * KIB}},
-	{"disk", "disk: full at 1 MiB", "ENOSPC", {.disk_bytes = 1 * MIB, .time_ms = 30000}},
+	{"cpu", "CPU: ended at 200 ms", "cpu_limit", false, {.cpu_ms = 200, .time_ms = 30000}},
+	{"wall", "time: ended at 300 ms", "timeout", false, {.time_ms = 300}},
+	{"output", "output: ended at 64 KiB", "output_limit", false, {.output_bytes = 64 * KIB}},
+	{"disk", "disk: full at 1 MiB", "ENOSPC", true, {.disk_bytes = 1 * MIB, .time_ms = 30000}},
 };
 
 static const char *const heavy_modules[] = {"numpy", "pandas", "matplotlib"};
@@ -122,6 +125,7 @@ struct examination {
 	struct doctor *doctor;
 	struct execpy_engine *engine;
 	struct bait bait;
+	bool essential;               /* only what doctor_self_test() asks for */
 	struct bytes output, errors;  /* of the last run */
 	json_t *answers;              /* of the last run, by attempt */
 	json_t *result;               /* its result object */
@@ -428,6 +432,8 @@ static void try_limits(struct examination *exam)
 		const char *const arguments[] = {attempt->name, NULL};
 		enum execpy_status status;
 
+		if (exam->essential && !attempt->quick)
+			continue;
 		if (exam->failure[0]) {
 			add(exam->doctor, DOCTOR_MISSING, "limits", attempt->asked, "not tried", "",
 			    "no cell could be started: see start");
@@ -510,6 +516,8 @@ static void try_start(struct examination *exam, const struct execpy_options *opt
 	}
 	add(exam->doctor, DOCTOR_HOLDS, "start", "a cell starts and answers", "55", NULL,
 	    "print(55)");
+	if (exam->essential)
+		return;
 	began = now_us();
 	run(exam, code, sizeof code - 1, NULL, &limits);
 	second_us = now_us() - began;
@@ -535,11 +543,11 @@ static void group_rows(struct doctor *doctor)
 	}
 }
 
-int doctor_examine(const struct execpy_options *options, struct doctor **ret_doctor,
+static int examine(const struct execpy_options *options, bool essential, struct doctor **ret_doctor,
 		   struct error *err)
 {
 	struct doctor *doctor = calloc(1, sizeof *doctor);
-	struct examination exam = {.doctor = doctor};
+	struct examination exam = {.doctor = doctor, .essential = essential};
 	int r;
 
 	if (!doctor)
@@ -548,10 +556,12 @@ int doctor_examine(const struct execpy_options *options, struct doctor **ret_doc
 	if (r == 0) {
 		tell_kernel(doctor, exam.bait.directory);
 		try_start(&exam, options);
-		tell_cgroups(&exam);
+		if (!essential)
+			tell_cgroups(&exam);
 		try_layers(&exam);
 		try_limits(&exam);
-		tell_modules(&exam);
+		if (!essential)
+			tell_modules(&exam);
 		group_rows(doctor);
 		*ret_doctor = take_ptr(doctor);
 	}
@@ -563,4 +573,27 @@ int doctor_examine(const struct execpy_options *options, struct doctor **ret_doc
 	bytes_free(&exam.errors);
 	free(doctor);
 	return r;
+}
+
+int doctor_examine(const struct execpy_options *options, struct doctor **ret_doctor,
+		   struct error *err)
+{
+	return examine(options, false, ret_doctor, err);
+}
+
+int doctor_self_test(const struct execpy_options *options, struct error *err)
+{
+	autofree struct doctor *doctor = NULL;
+	int r = examine(options, true, &doctor, err);
+
+	for (size_t i = 0; r == 0 && i < doctor->count; i++) {
+		const struct doctor_row *row = &doctor->rows[i];
+
+		/* Of a cell that does not start, the row that says why. */
+		if (row->state != DOCTOR_MISSING || strcmp(row->got, "not tried") == 0)
+			continue;
+		r = refuse(err, EPERM, "%s: %s: %s (%.120s)%s%.120s", row->layer, row->asked,
+			   row->got, row->proof, row->remedy[0] ? "; " : "", row->remedy);
+	}
+	return r == 0 && doctor->missing ? refuse(err, EPERM, "not all could be tried") : r;
 }

@@ -41,6 +41,12 @@ struct doctor {
 int doctor_examine(const struct execpy_options *options, struct doctor **ret_doctor,
 		   struct error *err);
 
+/* What must hold before strangers are served, in well under a second: a cell
+ * starts, each layer holds, memory, processes and disk are limited. Not asked:
+ * how limits are enforced, clocks, modules. 0, or -EPERM with the layer, what
+ * was got and the remedy. Otherwise as doctor_examine(). */
+int doctor_self_test(const struct execpy_options *options, struct error *err);
+
 const char *doctor_state_name(enum doctor_state state); /* "ok", "missing", "info" */
 
 /* The report as one JSON object. 0 or a negative errno. */
