@@ -45,6 +45,12 @@
 #define POOL_MIN_DEFAULT        2
 #define POOL_MAX_DEFAULT        8
 
+/* A daemon's own life. */
+#define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */
+#define DAEMON_AGAIN_MS     50    /* before a warden that ended twice is started again */
+#define DAEMON_AGAIN_MAX_MS 1000
+#define DAEMON_CALM_MS      10000 /* a warden that served so long was none that fails */
+
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */
 #define PROBE_TIME_MS      1000

@@ -21,6 +21,7 @@ enum {
 
 int command_run(int argc, char **argv);
 int command_doctor(int argc, char **argv);
+int command_serve(int argc, char **argv);
 int command_check(int argc, char **argv);
 
 /* "execpy: " and one line on stderr; returns EXIT_USAGE. */

@@ -20,6 +20,7 @@ static const struct {
 } commands[] = {
 	{"run", command_run, "run Python code in a sandbox"},
 	{"check", command_check, "say what the verifier makes of code, without running it"},
+	{"serve", command_serve, "keep cells ready, so that runs start at once"},
 	{"doctor", command_doctor, "try to break each layer of the sandbox on this host"},
 };
 

@@ -126,11 +126,21 @@ struct input {
 };
 
 /* remote.c */
+#define REMOTE_PATH_MAX 108 /* of struct sockaddr_un, its NUL included */
+/* The socket that the caller, or else the environment, names; or NULL. */
+const char *remote_named(const char *given);
+/* Connects to the daemon at `named`, or, when that is NULL, where one would be:
+ * a descriptor, and the path. */
+int remote_dial(const char *named, char ret_path[REMOTE_PATH_MAX], struct error *err);
 /* Connects to the daemon, if there is one: 1, or 0 when there is none. */
 int remote_connect(struct execpy_engine *engine, const struct execpy_options *options,
 		   struct error *err);
 
 /* spawn.c */
+/* Starts a warden. The process, which the caller waits for, ends when all of it
+ * is gone; the socket is the caller's. */
+int spawn_warden_process(const char *program_directory, pid_t *ret_pid, int *ret_socket,
+			 struct error *err);
 int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
 		 struct error *err);
 

@@ -24,9 +24,7 @@ static int connect_to(const char *path, struct error *err)
 	socklen_t length = sizeof peer;
 	autofd fd = -1;
 
-	if (snprintf(address.sun_path, sizeof address.sun_path, "%s", path) >=
-	    (int)sizeof address.sun_path)
-		return refuse(err, ENAMETOOLONG, "socket %.200s: its path is too long", path);
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(err, errno, "socket");
@@ -42,38 +40,56 @@ static int connect_to(const char *path, struct error *err)
 	return take_fd(&fd);
 }
 
-static int try_path(struct execpy_engine *engine, const char *path, struct error *err)
+int remote_dial(const char *named, char ret_path[REMOTE_PATH_MAX], struct error *err)
 {
-	char *copy = strdup(path);
-	int fd = copy ? connect_to(path, err) : fail(err, ENOMEM, "socket");
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	int fd = -1;
 
-	if (fd < 0) {
-		free(copy);
-		return fd;
+	if (named) {
+		if (snprintf(ret_path, REMOTE_PATH_MAX, "%s", named) >= REMOTE_PATH_MAX)
+			return refuse(err, ENAMETOOLONG, "socket %.200s: its path is too long",
+				      named);
+		return connect_to(ret_path, err);
 	}
-	free(engine->socket_path);
-	engine->socket_path = copy;
-	engine->socket = fd;
-	engine->remote = true;
-	return 1;
+	if (runtime && runtime[0] == '/' &&
+	    snprintf(ret_path, REMOTE_PATH_MAX, "%s/execpy.sock", runtime) < REMOTE_PATH_MAX)
+		fd = connect_to(ret_path, err);
+	if (fd < 0) {
+		snprintf(ret_path, REMOTE_PATH_MAX, "/run/execpy.sock");
+		fd = connect_to(ret_path, err);
+	}
+	return fd;
+}
+
+const char *remote_named(const char *given)
+{
+	const char *variable = getenv("EXECPY_SOCKET");
+
+	return given ? given : variable && variable[0] ? variable : NULL;
 }
 
 int remote_connect(struct execpy_engine *engine, const struct execpy_options *options,
 		   struct error *err)
 {
-	const char *named = options && options->socket ? options->socket : getenv("EXECPY_SOCKET");
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	const char *named = remote_named(options ? options->socket : NULL);
 	struct error ignored = {0};
-	char path[108];
+	char path[REMOTE_PATH_MAX], *copy;
+	int fd;
 
 	if (options && options->no_daemon)
 		return 0;
 	/* One that was named must be there; one that may be there need not. */
-	if (named && named[0])
-		return try_path(engine, named, err);
-	if (runtime && runtime[0] == '/' &&
-	    snprintf(path, sizeof path, "%s/execpy.sock", runtime) < (int)sizeof path &&
-	    try_path(engine, path, &ignored) == 1)
-		return 1;
-	return try_path(engine, "/run/execpy.sock", &ignored) == 1;
+	fd = remote_dial(named, path, named ? err : &ignored);
+	if (fd < 0)
+		return named ? fd : 0;
+	copy = strdup(path);
+	if (!copy) {
+		close(fd);
+		return fail(err, ENOMEM, "socket");
+	}
+	free(engine->socket_path); /* `named`, when it connects anew */
+	engine->socket_path = copy;
+	engine->socket = fd;
+	engine->remote = true;
+	return 1;
 }

@@ -91,8 +91,7 @@ static int find_programs(struct programs *programs, const char *directory, struc
 		      EXECPY_LIBEXEC);
 }
 
-static int spawn(struct execpy_engine *engine, const struct programs *programs, int socket,
-		 struct error *err)
+static int spawn(const struct programs *programs, int socket, pid_t *ret_pid, struct error *err)
 {
 	const char *arguments[] = {"execpy-warden", "--guest",
 				   programs->guest, programs->fonts[0] ? "--fonts" : NULL,
@@ -123,29 +122,36 @@ static int spawn(struct execpy_engine *engine, const struct programs *programs, 
 						      POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
-	r = posix_spawn(&engine->warden, programs->warden, &actions, &attributes,
-			(char *const *)arguments, environment);
+	r = posix_spawn(ret_pid, programs->warden, &actions, &attributes, (char *const *)arguments,
+			environment);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	return r ? fail(err, r, "engine: start %s", programs->warden) : 0;
 }
 
-int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
-		 struct error *err)
+int spawn_warden_process(const char *program_directory, pid_t *ret_pid, int *ret_socket,
+			 struct error *err)
 {
 	struct programs programs;
 	int pair[2];
-	int r = find_programs(&programs, options ? options->program_directory : NULL, err);
+	int r = find_programs(&programs, program_directory, err);
 
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return fail(err, errno, "engine: socketpair");
-	r = spawn(engine, &programs, pair[1], err);
+	r = spawn(&programs, pair[1], ret_pid, err);
 	close(pair[1]);
 	if (r < 0)
 		close(pair[0]);
 	else
-		engine->socket = pair[0];
+		*ret_socket = pair[0];
 	return r;
+}
+
+int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
+		 struct error *err)
+{
+	return spawn_warden_process(options ? options->program_directory : NULL, &engine->warden,
+				    &engine->socket, err);
 }

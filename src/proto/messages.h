@@ -19,6 +19,7 @@ enum message {
 	/* owner → warden, before anything else: what makes it a daemon's. */
 	MESSAGE_TEMPLATE, /* name, modules, code: the warm-up, pool's least and most */
 	MESSAGE_SERVE,    /* bounds + fd: the listening socket */
+	MESSAGE_DRAIN,    /* accept nobody any more; end when the last run has */
 
 	/* warden → engine */
 	MESSAGE_READY = 32, /* the warden is up; cgroup mode and notes */

@@ -58,6 +58,7 @@ void claim_end(struct claim *claim)
 	close_fd(&claim->request_fd);
 	free(claim);
 	admit(warden);
+	warden_drained(warden);
 }
 
 void claim_fail(struct claim *claim, int number, const char *why)
@@ -311,6 +312,11 @@ static int handle_serve(struct handler_context *context, struct error *err)
 	return warden_serve(context->client->warden, context->frame, &context->fds[0], err);
 }
 
+static int handle_drain(struct handler_context *context, struct error *err)
+{
+	return warden_drain(context->client->warden, err);
+}
+
 #define STATE(name) (1u << (name))
 #define ANY_STATE   0xffffu
 
@@ -326,6 +332,7 @@ static const struct {
 	{MESSAGE_REPORT, false, false, 0, handle_report},
 	{MESSAGE_TEMPLATE, false, true, 0, handle_template},
 	{MESSAGE_SERVE, false, true, 0, handle_serve},
+	{MESSAGE_DRAIN, false, true, 0, handle_drain},
 };
 
 static int dispatch(struct handler_context *context, struct error *err)
@@ -453,4 +460,5 @@ void client_gone(struct client *client)
 	event_free(client->event);
 	close(client->socket);
 	free(client);
+	warden_drained(warden);
 }

@@ -38,8 +38,7 @@ static bool keeps_cells(const struct pool *pool)
 	return pool->most > 0;
 }
 
-/* What the templates and the parked cells weigh, together. */
-static uint64_t memory_of_all(const struct warden *warden)
+uint64_t pool_memory_of_all(const struct warden *warden)
 {
 	const struct template *template;
 	const struct cell *cell;
@@ -115,11 +114,11 @@ static void on_refill(evutil_socket_t fd, short what, void *argument)
 	struct warden *warden = pool->warden;
 	struct error err = {0};
 
-	if (pool->making > 0 || parked_of_current(pool) >= pool->target ||
+	if (warden->draining || pool->making > 0 || parked_of_current(pool) >= pool->target ||
 	    now_us() < pool->retry_us || !TAILQ_EMPTY(&pool->waiting))
 		return;
 	if (warden->serving.memory_bytes && pool->parked_count >= pool->least &&
-	    memory_of_all(warden) >= warden->serving.memory_bytes)
+	    pool_memory_of_all(warden) >= warden->serving.memory_bytes)
 		return;
 	make_cell(pool, &limits, true, &err);
 	if (err.number)
@@ -406,12 +405,6 @@ static void drop(struct pool *pool)
 	pool->current = pool->next = NULL;
 }
 
-void pool_close(struct pool *pool)
-{
-	pool->most = pool->target = pool->least = 0;
-	drop(pool);
-}
-
 static void adapt(struct pool *pool, int64_t now)
 {
 	if (!pool->missed && pool->parked_least > pool->target / 2 && pool->target > pool->least)
@@ -430,7 +423,7 @@ void pool_tick(struct pool *pool)
 	struct error err = {0};
 	int64_t now = now_us();
 
-	if (!keeps_cells(pool))
+	if (!keeps_cells(pool) || pool->warden->draining)
 		return;
 	if (now - pool->adapted_us >= SHRINK_AFTER_US)
 		adapt(pool, now);

@@ -48,6 +48,8 @@ void report_write(struct warden *warden, struct bytes *frame)
 	frame_put_number(frame, FIELD_COUNT, warden->runs_total);
 	frame_put_number(frame, FIELD_MISSES, warden->missed_total);
 	frame_put_number(frame, FIELD_REFUSED, warden->refused_total);
+	frame_put_number(frame, FIELD_MEMORY_PEAK, pool_memory_of_all(warden));
+	frame_put_number(frame, FIELD_SIZE, warden->serving.memory_bytes);
 	TAILQ_FOREACH(pool, &warden->pools, entry)
 	if (pool->most > 0)
 		write_pool(pool, frame);

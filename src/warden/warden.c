@@ -18,7 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TICK_US 1000000
+#define TICK_US          1000000
+#define DRAINED_AFTER_US 500000
 
 void set_timer(struct event *event, int64_t us)
 {
@@ -132,7 +133,7 @@ int warden_add_pool(struct warden *warden, const struct frame *frame, struct err
 	struct pool *pool = NULL;
 	int r;
 
-	if (warden->listener >= 0)
+	if (warden->listener >= 0 || warden->draining)
 		return refuse(err, EBADMSG, "warden: TEMPLATE after SERVE");
 	r = config_decode_template(frame, &config, err);
 	if (r < 0)
@@ -169,7 +170,7 @@ int warden_serve(struct warden *warden, const struct frame *frame, int *listener
 	struct pool *pool;
 	int r;
 
-	if (!warden->daemon || warden->listener >= 0)
+	if (!warden->daemon || warden->listener >= 0 || warden->draining)
 		return refuse(err, EBADMSG, "warden: SERVE twice, or without templates");
 	r = config_decode_serve(frame, &warden->serving, err);
 	if (r < 0)
@@ -187,6 +188,39 @@ int warden_serve(struct warden *warden, const struct frame *frame, int *listener
 	}
 	set_timer(warden->tick, TICK_US);
 	return 0;
+}
+
+static void on_drained(evutil_socket_t fd, short what, void *argument)
+{
+	struct warden *warden = argument;
+
+	if (warden->running + warden->queued == 0)
+		warden_stop(warden, 0);
+}
+
+int warden_drain(struct warden *warden, struct error *err)
+{
+	if (warden->listener < 0 || warden->draining)
+		return refuse(err, EBADMSG, "warden: DRAIN twice, or before SERVE");
+	warden->drained = warden_event(warden, -1, 0, PRIORITY_BEHIND, on_drained, warden);
+	if (!warden->drained)
+		return fail(err, ENOMEM, "warden: drain");
+	warden->draining = true;
+	warden->open = false;
+	free_event(&warden->listener_event);
+	close_fd(&warden->listener);
+	warden_drained(warden);
+	return 0;
+}
+
+void warden_drained(struct warden *warden)
+{
+	/* The owner is one of them. A client that has just connected is about to
+	 * ask for its cell. */
+	if (warden->draining && warden->client_count == 1)
+		warden_stop(warden, 0);
+	else if (warden->draining && warden->running + warden->queued == 0)
+		set_timer(warden->drained, DRAINED_AFTER_US);
 }
 
 /* libevent would write to stderr; what matters comes back as an error. */

@@ -64,8 +64,9 @@ struct warden {
 	struct client *owner;
 	struct daemon_numbers serving; /* all 0 without a daemon: no bound */
 	bool daemon, open;             /* open: connections are accepted */
+	bool draining;                 /* not any more: it ends with its last run */
 	int listener;
-	struct event *listener_event, *tick;
+	struct event *listener_event, *tick, *drained;
 	unsigned client_count, running, queued;
 	uint64_t runs_total, missed_total, refused_total;
 	int64_t started_us;
@@ -203,6 +204,11 @@ void warden_pool_failed(struct warden *warden, const char *why);
 int warden_add_pool(struct warden *warden, const struct frame *frame, struct error *err);
 int warden_serve(struct warden *warden, const struct frame *frame, int *listener,
 		 struct error *err);
+/* DRAIN: nobody is accepted any more. Those who are connected may go on, until
+ * for a moment none of them has a run. */
+int warden_drain(struct warden *warden, struct error *err);
+/* A client or a claim is gone: a warden that drains may end. */
+void warden_drained(struct warden *warden);
 
 /* client.c */
 struct client *client_add(struct warden *warden, int socket, struct error *err);
@@ -235,8 +241,8 @@ void pool_cell_parked(struct cell *cell);
 void pool_cell_lost(struct cell *cell); /* before it was a run's: see cell->why */
 /* Once a second: sizes, rotation, idle templates. */
 void pool_tick(struct pool *pool);
-/* Parked cells go and nothing is made any more. */
-void pool_close(struct pool *pool);
+/* What the templates and the parked cells weigh, together. */
+uint64_t pool_memory_of_all(const struct warden *warden);
 
 /* template.c */
 struct template *template_start(struct pool *pool, struct error *err);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve: `execpy serve`, a daemon whose cells are ready before they are asked
+ * for. */
+#include "server/daemon.h"
+#include "server/socket.h"
+#include "cli/cli.h"
+#include "cli/excerpt.h"
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "engine/report.h"
+#include "policy/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help_text[] =
+	"usage: execpy serve [--socket PATH] [--config FILE] [--quiet]\n"
+	"       execpy serve --status [--json] [--socket PATH]\n"
+	"\n"
+	"Keeps templates and confined cells ready, so that `execpy run` starts at once.\n"
+	"Stays in the foreground; SIGTERM and SIGINT end it when its runs have ended (a\n"
+	"second one: at once), SIGHUP reads the configuration again. Exit status: 0 after a\n"
+	"signal, 2 for a wrong configuration, 125 when it could not begin.\n"
+	"\n"
+	"  --socket PATH        where clients connect: $EXECPY_SOCKET, or execpy.sock in\n"
+	"                       $XDG_RUNTIME_DIR, or /run/execpy.sock for root\n"
+	"  --config FILE        templates and numbers (docs/serve.md)\n"
+	"  --quiet              print nothing but errors\n"
+	"  --status             say how the daemon is: templates, cells, memory, runs\n"
+	"  --json               print that as one JSON object\n"
+	"\n"
+	"Numbers of the configuration:\n";
+
+static void print_help(void)
+{
+	fputs(help_text, stdout);
+	for (size_t i = 0; i < daemon_number_count; i++) {
+		const struct daemon_number_info *info = &daemon_number_infos[i];
+		char initial[32], start[64];
+
+		unit_describe(info->unit, info->initial, initial, sizeof initial);
+		snprintf(start, sizeof start, "%s: %s", info->key, initial);
+		printf("  %-20s %s\n", start, info->sentence);
+	}
+}
+
+static void say_aloud(const char *line)
+{
+	autobytes printable = {0};
+
+	excerpt_text(&printable, (struct span){(const uint8_t *)line, strlen(line)});
+	fprintf(stderr, "execpy: %.*s\n", (int)printable.length, (const char *)printable.data);
+}
+
+static void say_nothing(const char *line)
+{
+}
+
+enum { NAME_WIDTH = 14, NUMBER_WIDTH = 8 };
+
+static double mebibytes(uint64_t bytes)
+{
+	return (double)bytes / (double)MIB;
+}
+
+static void print_report(const struct daemon_report *report, struct bytes *out)
+{
+	static const char *const columns[] = {"parked", "target", "min",   "max",   "running",
+					      "hits",   "misses", "cells", "age s", "MiB"};
+
+	bytes_append_format(out, "socket    %s, warden %llu, up %llu s, cgroups %s\n",
+			    report->socket, (unsigned long long)report->process,
+			    (unsigned long long)(report->up_ms / 1000), report->cgroups);
+	bytes_append_format(
+		out,
+		"runs      %llu so far, %llu now, %llu waiting, %llu refused, %llu without a "
+		"parked cell\n",
+		(unsigned long long)report->runs, (unsigned long long)report->running,
+		(unsigned long long)report->waiting, (unsigned long long)report->refused,
+		(unsigned long long)report->misses);
+	bytes_append_format(out, "clients   %llu\nmemory    %.1f of %.0f MiB\n\n%-*s",
+			    (unsigned long long)report->clients, mebibytes(report->memory_bytes),
+			    mebibytes(report->memory_bound_bytes), NAME_WIDTH, "template");
+	for (size_t i = 0; i < ARRAY_LENGTH(columns); i++)
+		bytes_append_format(out, " %*s", NUMBER_WIDTH, columns[i]);
+	bytes_append_text(out, "\n");
+	for (size_t i = 0; i < report->template_count; i++) {
+		const struct template_report *template = &report->templates[i];
+		const uint64_t numbers[] = {
+			template->parked,   template->target,  template->pool_min,
+			template->pool_max, template->running, template->hits,
+			template->misses,   template->cells,   template->age_ms / 1000};
+
+		bytes_append_format(out, "%-*s", NAME_WIDTH, template->name);
+		for (size_t j = 0; j < ARRAY_LENGTH(numbers); j++)
+			bytes_append_format(out, " %*llu", NUMBER_WIDTH,
+					    (unsigned long long)numbers[j]);
+		bytes_append_format(out, " %*.1f%s%s\n", NUMBER_WIDTH,
+				    mebibytes(template->template_bytes + template->parked_bytes),
+				    template->loaded ? "" : "  not loaded",
+				    template->why[0] ? ": " : "");
+		if (template->why[0]) {
+			out->length--; /* on the same line */
+			excerpt_text(out, (struct span){(const uint8_t *)template->why,
+							strlen(template->why)});
+			bytes_append_text(out, "\n");
+		}
+	}
+}
+
+static int status(const char *socket, bool json)
+{
+	autobytes out = {0};
+	autofree struct daemon_report *report = calloc(1, sizeof *report);
+	struct error err = {0};
+	int r;
+
+	if (!report)
+		return own_error("out of memory");
+	if (report_ask(socket, report, &err) < 0)
+		return own_error("%s", err.text);
+	if (json) {
+		report_json(report, &out);
+		bytes_append_text(&out, "\n");
+	} else {
+		print_report(report, &out);
+	}
+	if (out.failed)
+		return own_error("out of memory");
+	r = write_whole(STDOUT_FILENO, out.data, out.length);
+	return r < 0 ? own_error("cannot write the report: %s", strerror(-r)) : 0;
+}
+
+static int serve(struct daemon_options *options)
+{
+	char path[SOCKET_PATH_MAX];
+	autoconfig config = {0};
+	struct error err = {0};
+
+	if (config_load(options->config, &config, &err) < 0)
+		return usage_error("%s", err.text);
+	if (!options->socket) {
+		if (place_default(path, &err) < 0)
+			return usage_error("%s", err.text);
+		options->socket = path;
+	}
+	if (daemon_serve(options, &config, &err) == 0)
+		return 0;
+	say_aloud(err.text);
+	return EXIT_OURS;
+}
+
+int command_serve(int argc, char **argv)
+{
+	struct daemon_options options = {.say = say_aloud};
+	bool status_wanted = false, json = false, quiet = false;
+	const struct {
+		const char *name;
+		bool *flag;
+		const char **value;
+	} known[] = {
+		{"--status", &status_wanted, NULL},  {"--json", &json, NULL},
+		{"--quiet", &quiet, NULL},           {"--socket", NULL, &options.socket},
+		{"--config", NULL, &options.config},
+	};
+
+	for (int i = 1; i < argc; i++) {
+		char *equals = strncmp(argv[i], "--", 2) == 0 ? strchr(argv[i], '=') : NULL;
+		const char *value = equals ? equals + 1 : argv[i + 1];
+		size_t at = 0;
+
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			print_help();
+			return 0;
+		}
+		if (equals)
+			*equals = '\0';
+		while (at < ARRAY_LENGTH(known) && strcmp(known[at].name, argv[i]) != 0)
+			at++;
+		if (at == ARRAY_LENGTH(known) || (equals && known[at].flag))
+			return usage_error("\"%.60s\" is not an option; see `execpy serve --help`",
+					   argv[i]);
+		if (known[at].flag) {
+			*known[at].flag = true;
+			continue;
+		}
+		if (!value)
+			return usage_error("%s needs a value; see `execpy serve --help`", argv[i]);
+		*known[at].value = value;
+		i += !equals;
+	}
+	if (json && !status_wanted)
+		return usage_error("--json goes with --status");
+	if (status_wanted && (quiet || options.config))
+		return usage_error("--status goes with --json and --socket alone");
+	if (status_wanted)
+		return status(options.socket, json);
+	if (quiet)
+		options.say = say_nothing;
+	return serve(&options);
+}
