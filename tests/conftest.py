@@ -77,6 +77,8 @@ def product(unchecked_product):
 def watch(product, canary):
     """A witness of the host from before the test; checked again when the test has ended."""
     seen = witness.Witness(canary)
+    if product.daemon:
+        seen.daemon_check, seen.patience = product.daemon.differences, 10 * product.SLOW
     yield seen
     seen.check()
 

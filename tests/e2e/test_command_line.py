@@ -119,10 +119,10 @@ def test_template_of_imports(run):
     assert result["stdout"] == "numpy\n" and result["template"] == "bare"
 
 
-def test_result_fields(run):
+def test_result_fields(product, run):
     first, second = run("print(1)").result, run("print(1)").result
     assert first["id"] != second["id"] and first["id"].startswith("run_")
-    assert first["warm"] is False and first["session"] is None
+    assert first["warm"] is bool(product.daemon) and first["session"] is None
     timing = first["timing"]
     assert 0 < timing["total_ms"] < 60_000 and timing["run_ms"] <= timing["total_ms"]
 

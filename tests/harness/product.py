@@ -5,7 +5,9 @@ EXECPY_BIN   path of the binary (default: build/src/cli/execpy)
 EXECPY_MODE  `root`             as the suite's own user (default when that is root)
              `user`             the whole binary as an unprivileged user, cgroups as they are
              `user-delegated`   the same, started in a cgroup subtree that this user owns
-             `daemon`           a daemon may be used (everything else passes --no-daemon)
+             `daemon`           as `root`, through a daemon that serves the whole suite
+             `daemon-user`      as `user`, through that user's daemon
+             All but the last two pass --no-daemon.
 EXECPY_SLOW  factor on every allowance of time (sanitizers, emulation); default 1
 """
 import json
@@ -20,10 +22,13 @@ import jsonschema
 
 from . import host, witness
 from .bounds import Bounds
+from .daemon import Daemon, configuration
 
 USER = 54321          # the unprivileged user of the modes `user` and `user-delegated`
 GRACE_S = 2.0         # what a run may take beyond its limit: start, kill, collect, reap
 SLOW = float(os.environ.get("EXECPY_SLOW", "1"))
+# The suite's daemon: its pools do not change their size, so that nothing may be left over.
+POOLS = {"bare": (4, 4), "numpy": (2, 2), "pandas": (2, 2), "plot": (2, 2)}
 SCHEMA_PATH = host.REPOSITORY / "docs" / "result.schema.json"
 
 
@@ -68,6 +73,8 @@ class Completed:
 
 
 class Product:
+    SLOW = SLOW
+
     def __init__(self, base, canary):
         self.binary = Path(os.environ.get("EXECPY_BIN")
                            or host.REPOSITORY / "build/src/cli/execpy").absolute()
@@ -75,10 +82,15 @@ class Product:
         self.canary = canary
         self.base = Path(base)
         self.validator = validator()
-        self.uid = USER if self.mode.startswith("user") and os.geteuid() == 0 else None
-        self.bounds = None
+        self.uid = USER if "user" in self.mode and os.geteuid() == 0 else None
+        self.bounds = self.daemon = None
         if self.mode == "user-delegated":
             self.bounds = self._delegate()
+        if self.mode.startswith("daemon"):
+            text = configuration(POOLS, memory="4G", rotate_cells=1000000, rotate_after="24h",
+                                 idle_after=0, runs=128, queue=1000, queue_wait="60s")
+            self.daemon = Daemon(self, self.directory("daemon"), text)
+            self.daemon.settle(sum(least for least, _ in POOLS.values()))
 
     def _delegate(self):
         bounds = Bounds(8 << 30, 4096)
@@ -90,6 +102,8 @@ class Product:
         return bounds
 
     def close(self):
+        if self.daemon:
+            self.daemon.close()
         if self.bounds:
             self.bounds.close()
 
@@ -110,6 +124,8 @@ class Product:
                 os.chown(path, self.uid, self.uid, follow_symlinks=False)
 
     def environment(self, **more):
+        if self.daemon:
+            more = self.daemon.environment(**more)
         return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": str(self.base),
                 "EXECPY_TEST_SECRET": self.canary.secret, **more}
 
@@ -120,13 +136,13 @@ class Product:
 
     def words(self, *args, daemon=False):
         words = [*self.prefix(), str(self.binary), *map(str, args)]
-        if not daemon and self.mode != "daemon" and args and args[0] == "run":
+        if not daemon and not self.daemon and args and args[0] == "run":
             words.insert(words.index("run") + 1, "--no-daemon")
         return words
 
     # -- processes ------------------------------------------------------------------------------
 
-    def start(self, *args, cwd=None, env=None, launcher=(), words=None, **options):
+    def start(self, *args, cwd=None, env=None, launcher=(), words=None, daemon=False, **options):
         """Popen of `execpy ARGS…` in a session of its own, with the canary's secret around it."""
         options.setdefault("stdin", subprocess.DEVNULL)
         options.setdefault("stdout", subprocess.PIPE)
@@ -139,7 +155,7 @@ class Product:
             if prepare:
                 prepare()
 
-        process = subprocess.Popen([*launcher, *(words or self.words(*args))], cwd=cwd or self.base,
+        process = subprocess.Popen([*launcher, *(words or self.words(*args, daemon=daemon))], cwd=cwd or self.base,
                                    env=self.environment(**(env or {})), start_new_session=True,
                                    preexec_fn=before, **options)
         witness.waited_for.add(process.pid)
