@@ -129,7 +129,8 @@ def programs():
     directory = BUILD / "bench" / "programs"
     directory.mkdir(exist_ok=True)
     for name, made in (("execpy-warden", "warden/execpy-warden"),
-                       ("execpy-guest", "guest/execpy-guest"), ("fonts", "guest/fonts")):
+                       ("execpy-guest", "guest/execpy-guest"),
+                       ("execpy-keeper", "jail/execpy-keeper"), ("fonts", "guest/fonts")):
         link = directory / name
         if not link.is_symlink():
             link.symlink_to(BUILD / "src" / made)

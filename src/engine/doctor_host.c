@@ -254,7 +254,8 @@ static const struct {
 	 "Linux 5.13 or newer with CONFIG_SECURITY_LANDLOCK, and landlock in the "
 	 "lsm= list of the kernel's command line"},
 	{"not installed", "", "install it with `meson install`, or run it from its build tree"},
-	{"no execpy-warden", "", "give the directory in which execpy-warden and execpy-guest are"},
+	{"no execpy-warden", "",
+	 "give the directory in which execpy-warden, execpy-keeper and execpy-guest are"},
 	{"clone3", "not permitted",
 	 "the container's seccomp profile refuses namespaces: allow "
 	 "clone3, unshare, setns and the mount calls, or docker "

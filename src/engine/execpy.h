@@ -28,7 +28,7 @@ struct execpy_engine;
 struct execpy_result;
 
 struct execpy_options {
-	/* Where execpy-warden and execpy-guest are. NULL: beside the running
+	/* Where execpy-warden, -keeper and -guest are. NULL: beside the running
 	 * program in a build tree, else where they were installed. */
 	const char *program_directory;
 	/* There will be one run: its template does not wait for a second. */

@@ -23,7 +23,7 @@
 static const char *const passed_on[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
 
 struct programs {
-	char warden[PATH_MAX], guest[PATH_MAX], fonts[PATH_MAX];
+	char warden[PATH_MAX], guest[PATH_MAX], keeper[PATH_MAX], fonts[PATH_MAX];
 };
 
 static bool is_executable(const char *path)
@@ -47,16 +47,36 @@ static void find_fonts(const char *directory, char path[PATH_MAX])
 	closedir(entries);
 }
 
-static bool try_places(struct programs *programs, const char *directory, const char *warden,
-		       const char *guest, const char *fonts)
+/* Where the programs are, beneath a directory. */
+struct places {
+	const char *warden, *guest, *keeper, *fonts;
+};
+
+static const struct places together = {"execpy-warden", "execpy-guest", "execpy-keeper", "fonts"};
+/* Seen from <prefix>/bin/execpy, and from build/src/cli/execpy. */
+static const struct places installed = {
+	"../libexec/execpy/execpy-warden", "../libexec/execpy/execpy-guest",
+	"../libexec/execpy/execpy-keeper", "../libexec/execpy/fonts"};
+static const struct places built = {"../warden/execpy-warden", "../guest/execpy-guest",
+				    "../jail/execpy-keeper", "../guest/fonts"};
+
+static bool join(char path[PATH_MAX], const char *directory, const char *name)
+{
+	return snprintf(path, PATH_MAX, "%s/%s", directory, name) < PATH_MAX;
+}
+
+static bool try_places(struct programs *programs, const char *directory,
+		       const struct places *places)
 {
 	char fonts_directory[PATH_MAX];
 
-	if (snprintf(programs->warden, PATH_MAX, "%s/%s", directory, warden) >= PATH_MAX ||
-	    snprintf(programs->guest, PATH_MAX, "%s/%s", directory, guest) >= PATH_MAX ||
-	    snprintf(fonts_directory, PATH_MAX, "%s/%s", directory, fonts) >= PATH_MAX)
+	if (!join(programs->warden, directory, places->warden) ||
+	    !join(programs->guest, directory, places->guest) ||
+	    !join(programs->keeper, directory, places->keeper) ||
+	    !join(fonts_directory, directory, places->fonts))
 		return false;
-	if (!is_executable(programs->warden) || !is_executable(programs->guest))
+	if (!is_executable(programs->warden) || !is_executable(programs->guest) ||
+	    !is_executable(programs->keeper))
 		return false;
 	find_fonts(fonts_directory, programs->fonts);
 	return true;
@@ -69,33 +89,33 @@ static int find_programs(struct programs *programs, const char *directory, struc
 	char *slash;
 
 	if (directory) {
-		if (try_places(programs, directory, "execpy-warden", "execpy-guest", "fonts"))
+		if (try_places(programs, directory, &together))
 			return 0;
-		return refuse(err, ENOENT, "engine: no execpy-warden and execpy-guest in %s",
+		return refuse(err, ENOENT,
+			      "engine: no execpy-warden, execpy-keeper and execpy-guest in %s",
 			      directory);
 	}
 	if (length > 0) {
 		self[length] = '\0';
 		slash = strrchr(self, '/');
 		*(slash ? slash : self) = '\0';
-		/* <prefix>/bin/execpy, and build/src/cli/execpy */
-		if (try_places(programs, self, "../libexec/execpy/execpy-warden",
-			       "../libexec/execpy/execpy-guest", "../libexec/execpy/fonts") ||
-		    try_places(programs, self, "../warden/execpy-warden", "../guest/execpy-guest",
-			       "../guest/fonts"))
+		if (try_places(programs, self, &installed) || try_places(programs, self, &built))
 			return 0;
 	}
-	if (try_places(programs, EXECPY_LIBEXEC, "execpy-warden", "execpy-guest", "fonts"))
+	if (try_places(programs, EXECPY_LIBEXEC, &together))
 		return 0;
-	return refuse(err, ENOENT, "engine: execpy-warden and execpy-guest are not installed in %s",
-		      EXECPY_LIBEXEC);
+	return refuse(
+		err, ENOENT,
+		"engine: execpy-warden, execpy-keeper and execpy-guest are not installed in %s",
+		EXECPY_LIBEXEC);
 }
 
 static int spawn(const struct programs *programs, int socket, pid_t *ret_pid, struct error *err)
 {
-	const char *arguments[] = {"execpy-warden", "--guest",
-				   programs->guest, programs->fonts[0] ? "--fonts" : NULL,
-				   programs->fonts, NULL};
+	const char *arguments[] = {"execpy-warden",  "--guest",
+				   programs->guest,  "--keeper",
+				   programs->keeper, programs->fonts[0] ? "--fonts" : NULL,
+				   programs->fonts,  NULL};
 	char passed[ARRAY_LENGTH(passed_on)][128];
 	char *environment[ARRAY_LENGTH(passed_on) + 2] = {(char *)"PATH=/usr/bin:/bin"};
 	posix_spawn_file_actions_t actions;

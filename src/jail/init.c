@@ -148,6 +148,7 @@ static _Noreturn void init_main(struct init_options options, bool own_network)
 	size_t count = 0, at;
 	sigset_t child;
 
+	prctl(PR_SET_NAME, "execpy-init");
 	for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
 		fds[i] = -1;
 	sigemptyset(&child);

@@ -12,10 +12,12 @@ struct keeper_options {
 	gid_t outside_gid;
 	int font_list;              /* matplotlib's, open for reading, or -1 */
 	const char *font_list_name; /* under /var/cache/execpy */
-	char *const *arguments;     /* of the template's program */
-	char *const *environment;
-	int socket; /* to the warden: SEQPACKET */
+	int program;                /* execpy-keeper, open */
+	char *const *environment;   /* of the template */
+	int socket;                 /* to the warden: SEQPACKET */
 };
+
+#define KEEPER_SOCKET 3 /* in its own program */
 
 /* Starts a keeper as a child of the calling warden. Returns its pid and in
  * *ret_pidfd a descriptor of it; to kill the keeper is to end its template and

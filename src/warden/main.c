@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main: how a warden starts.
  *
- *   execpy-warden --guest PROGRAM [--fonts FILE]
+ *   execpy-warden --guest PROGRAM --keeper PROGRAM [--fonts FILE]
  *
  * with the engine's socket as descriptor 3. Stages:
  *
@@ -41,10 +41,10 @@
 #define MFD_EXEC 0x0010U
 #endif
 
-/* The guest runs from a sealed copy in memory: the file on disk may belong to
- * the id that a rootless guest has outside, and /proc/self/exe would lead to
+/* What runs inside runs from a sealed copy in memory: the file on disk may belong
+ * to the id that a rootless guest has outside, and /proc/self/exe would lead to
  * it (CVE-2019-5736). */
-static int seal_program(const char *path, struct error *err)
+static int seal_program(const char *path, const char *name, struct error *err)
 {
 	autofd from = open(path, O_RDONLY | O_CLOEXEC);
 	autofd copy = -1;
@@ -53,9 +53,9 @@ static int seal_program(const char *path, struct error *err)
 
 	if (from < 0)
 		return fail(err, errno, "warden: open %s", path);
-	copy = memfd_create("execpy-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+	copy = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
 	if (copy < 0 && errno == EINVAL) /* before Linux 6.3 all are executable */
-		copy = memfd_create("execpy-guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		copy = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (copy < 0)
 		return fail(err, errno, "warden: memfd_create");
 	while ((r = sendfile(copy, from, &offset, 1 << 20)) > 0)
@@ -63,22 +63,24 @@ static int seal_program(const char *path, struct error *err)
 	if (r < 0 || fchmod(copy, 0555) < 0)
 		return fail(err, errno, "warden: copy %s", path);
 	if (fcntl(copy, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return fail(err, errno, "warden: seal the guest program");
+		return fail(err, errno, "warden: seal %s", path);
 	return take_fd(&copy);
 }
 
-static int parse(int argc, char **argv, const char **ret_guest, const char **ret_fonts,
-		 struct error *err)
+static int parse(int argc, char **argv, const char **ret_guest, const char **ret_keeper,
+		 const char **ret_fonts, struct error *err)
 {
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--guest") == 0)
 			*ret_guest = argv[i + 1];
+		else if (strcmp(argv[i], "--keeper") == 0)
+			*ret_keeper = argv[i + 1];
 		else if (strcmp(argv[i], "--fonts") == 0)
 			*ret_fonts = argv[i + 1];
 		else
 			return refuse(err, EINVAL, "warden: unknown option %s", argv[i]);
 	}
-	if (!*ret_guest)
+	if (!*ret_guest || !*ret_keeper)
 		return refuse(err, EINVAL, "warden: is started by execpy, not by hand");
 	return 0;
 }
@@ -122,9 +124,9 @@ static int check_host(struct error *err)
 
 static int prepare(struct warden *warden, int argc, char **argv, struct error *err)
 {
-	const char *guest = NULL, *fonts = NULL, *slash;
+	const char *guest = NULL, *keeper = NULL, *fonts = NULL, *slash;
 	bool root = is_real_root();
-	int r = parse(argc, argv, &guest, &fonts, err);
+	int r = parse(argc, argv, &guest, &keeper, &fonts, err);
 
 	if (r < 0)
 		return r;
@@ -141,9 +143,12 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 	r = check_host(err);
 	if (r < 0)
 		return r;
-	warden->guest_program = seal_program(guest, err);
+	warden->guest_program = seal_program(guest, "execpy-guest", err);
 	if (warden->guest_program < 0)
 		return warden->guest_program;
+	warden->keeper_program = seal_program(keeper, "execpy-keeper", err);
+	if (warden->keeper_program < 0)
+		return warden->keeper_program;
 	if (fonts) {
 		slash = strrchr(fonts, '/');
 		snprintf(warden->font_list_name, sizeof warden->font_list_name, "%s",

@@ -290,7 +290,6 @@ static int send_preload(struct template *template, struct error *err)
 
 static int start_keeper(struct template *template, int socket, struct error *err)
 {
-	static char *const arguments[] = {(char *)"execpy-guest", NULL};
 	const char *variables[ARRAY_LENGTH(environment) + ARRAY_LENGTH(passed_on) + 1];
 	char passed[ARRAY_LENGTH(passed_on)][128];
 	struct keeper_options options = {
@@ -298,7 +297,7 @@ static int start_keeper(struct template *template, int socket, struct error *err
 		.outside_gid = template->warden->gid,
 		.font_list = template->warden->font_list,
 		.font_list_name = template->warden->font_list_name,
-		.arguments = arguments,
+		.program = template->warden->keeper_program,
 		.environment = (char *const *)variables,
 		.socket = socket,
 	};

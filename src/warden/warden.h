@@ -53,8 +53,8 @@ struct warden {
 	uid_t owner_uid; /* who started it, and may connect */
 	uid_t uid;       /* the id that guests are outside */
 	gid_t gid;
-	int guest_program; /* sealed memfd */
-	int font_list;     /* or -1 */
+	int guest_program, keeper_program; /* sealed memfds */
+	int font_list;                     /* or -1 */
 	char font_list_name[64];
 	uint64_t next_id;
 	TAILQ_HEAD(, pool) pools;

@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILDS = Path(os.environ.get("MUTATION_BUILD", ROOT / "build-mutation"))
-PROGRAMS = ["src/cli/execpy", "src/warden/execpy-warden", "src/guest/execpy-guest"]
+PROGRAMS = ["src/cli/execpy", "src/warden/execpy-warden", "src/guest/execpy-guest",
+            "src/jail/execpy-keeper"]
 PYTHON = "/usr/bin/python3"
 
 # The scenario files of tests/attacks that prove a layer by itself.

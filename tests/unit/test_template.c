@@ -18,7 +18,7 @@
 
 #define NOBODY 1900000001u /* the keeper's id, if the caller is root */
 
-static int guest_program = -1;
+static int guest_program = -1, keeper_program = -1;
 
 /* What is loaded, and what comes of it. */
 struct trial {
@@ -67,7 +67,6 @@ static void read_answer(int socket, struct trial *trial)
 
 static int start(void *argument)
 {
-	static char *const arguments[] = {(char *)"execpy-guest", NULL};
 	static char *const environment[] = {
 		(char *)"LC_ALL=C.UTF-8",
 		(char *)"OMP_NUM_THREADS=1",
@@ -82,7 +81,7 @@ static int start(void *argument)
 		.outside_uid = geteuid() == 0 ? NOBODY : geteuid(),
 		.outside_gid = geteuid() == 0 ? NOBODY : getegid(),
 		.font_list = -1,
-		.arguments = arguments,
+		.program = keeper_program,
 		.environment = environment,
 	};
 	int keeper[2], template[2], pidfd, fds[3];
@@ -243,8 +242,9 @@ int main(int argc, char **argv)
 	};
 
 	guest_program = open(argc > 1 ? argv[1] : "execpy-guest", O_RDONLY | O_CLOEXEC);
-	if (guest_program < 0) {
-		perror("the guest program");
+	keeper_program = open(argc > 2 ? argv[2] : "execpy-keeper", O_RDONLY | O_CLOEXEC);
+	if (guest_program < 0 || keeper_program < 0) {
+		perror("the programs of the jail");
 		return 1;
 	}
 	return cmocka_run_group_tests_name("template", tests, NULL, NULL);
