@@ -59,12 +59,15 @@ int credentials_bound(struct error *err)
 		return fail(err, errno, "credentials: clear ambient capabilities");
 	/* The kernel may know more capabilities than the headers do. */
 	for (int cap = 0; cap < 64; cap++) {
-		int in_set = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+		int left;
 
-		if (in_set < 0)
-			break;
-		if (in_set && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return fail(err, errno, "credentials: drop capability %d", cap);
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+			continue;
+		left = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
+		if (left < 0)
+			break; /* it knows no more */
+		if (left > 0)
+			return refuse(err, EPERM, "credentials: drop capability %d", cap);
 	}
 	/* Inherited from a parent that was bound already: nothing left to lock,
 	 * and no capability to do it with. */

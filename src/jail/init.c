@@ -157,7 +157,7 @@ static _Noreturn void init_main(struct init_options options, bool own_network)
 	/* Nothing of the keeper's comes along: its line to the warden least. */
 	if (descriptors_keep(&options.socket, 1, &err) < 0 ||
 	    prepare(&options, fds, &count, own_network, &err) < 0 ||
-	    filter_install(FILTER_TEMPLATE, &err) < 0 || filter_install(FILTER_CELL, &err) < 0) {
+	    filter_install(FILTER_INIT, &err) < 0) {
 		say_failed(&options, &err);
 		_exit(1);
 	}

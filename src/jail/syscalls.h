@@ -26,6 +26,7 @@
 enum filter_stage {
 	FILTER_TEMPLATE = 1,
 	FILTER_CELL = 2,
+	FILTER_INIT = 4, /* not of the table: see filter.c */
 };
 
 enum argument_operation {
@@ -79,7 +80,8 @@ extern const size_t filter_template_length, filter_cell_length;
  * since it may be unfiltered.
  *
  * FILTER_TEMPLATE runs in the template before its first import; FILTER_CELL in
- * the cell, last of all, since what the template has more is gone after it.
+ * the cell, last of all, since what the template has more is gone after it;
+ * FILTER_INIT in an init, when all that is left is to wait.
  * Async-signal-safe, allocates nothing. */
 int filter_install(enum filter_stage stage, struct error *err);
 
