@@ -594,9 +594,9 @@ int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *
 void cgroup_cell_weight(const struct cgroup_root *root, const struct cgroup_cell *cell, bool behind)
 {
 	if (root->mode == CGROUP_V2)
-		write_at(cell->directory[CGROUP_MEMORY], "cpu.weight", behind ? "1" : "100");
+		write_at(cell->directory[CGROUP_MEMORY], "cpu.weight", behind ? "12" : "100");
 	else if (root->mode == CGROUP_V1 && cell->directory[CGROUP_CPU] >= 0)
-		write_at(cell->directory[CGROUP_CPU], "cpu.shares", behind ? "2" : "1024");
+		write_at(cell->directory[CGROUP_CPU], "cpu.shares", behind ? "128" : "1024");
 }
 
 /* pids.peak is of Linux 6.9. Before it, where the limit was hit it was the peak,

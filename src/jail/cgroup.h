@@ -89,8 +89,9 @@ int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgrou
 /* Memory (and no swap), processes; may be called again while the cell runs. */
 int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *cell,
 		      uint64_t memory_bytes, uint64_t processes, struct error *err);
-/* Its share of the processors while others want them: next to none, or the usual
- * one. Where nothing can be set nothing is: it is a courtesy. */
+/* Its share of the processors while others want them: an eighth of the usual one,
+ * so that whoever waits for the template's next fork does not wait forever, or all of it. Where
+ * nothing can be set nothing is: it is a courtesy. */
 void cgroup_cell_weight(const struct cgroup_root *root, const struct cgroup_cell *cell,
 			bool behind);
 int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,

@@ -6,7 +6,7 @@
  * other limits are set when the run starts). If not, a cell is made at once,
  * and the first that parks goes to the claim that waited longest.
  *
- * A daemon's pools are filled again behind: one cell at a time, with next to no
+ * A daemon's pools are filled again behind: one cell at a time, with little
  * weight until it is parked, and only when no claim waits. How many are parked
  * is the pool's target; it grows by half, once a second at most, when a claim
  * found none, and shrinks by one when for a while half were never needed. A template is
@@ -273,7 +273,7 @@ void pool_take(struct pool *pool, struct claim *claim)
 	}
 	pool->misses++;
 	pool->warden->missed_total++;
-	if (pool->failures > 0 && now_us() < pool->retry_us) {
+	if (!pool->current && pool->failures > 0 && now_us() < pool->retry_us) {
 		claim_fail(claim, EPROTO, pool->why);
 		return;
 	}
