@@ -5,6 +5,22 @@
 #include <ctype.h>
 #include <string.h>
 
+/* Eight bytes at a time: nearly all code is nothing but ASCII. */
+size_t ascii_length(struct span text)
+{
+	size_t at = 0;
+	uint64_t eight;
+
+	for (; text.length - at >= sizeof eight; at += sizeof eight) {
+		memcpy(&eight, text.data + at, sizeof eight);
+		if (eight & UINT64_C(0x8080808080808080))
+			break;
+	}
+	while (at < text.length && text.data[at] < 0x80)
+		at++;
+	return at;
+}
+
 size_t utf8_error(struct span text)
 {
 	size_t at = 0;
@@ -15,7 +31,7 @@ size_t utf8_error(struct span text)
 		uint32_t least, point;
 
 		if (*p < 0x80) {
-			at++;
+			at += ascii_length((struct span){p, left});
 			continue;
 		}
 		if (*p >= 0xc2 && *p <= 0xdf)

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+/* How many bytes at its start are ASCII. */
+size_t ascii_length(struct span text);
 bool utf8_valid(struct span text);
 /* Where the first byte that is not UTF-8 stands, or the length. */
 size_t utf8_error(struct span text);

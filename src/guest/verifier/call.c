@@ -11,7 +11,7 @@ struct value *call_argument(const struct call *call, size_t position, const char
 {
 	if (name) {
 		for (size_t i = 0; i < call->named_count; i++) {
-			if (PyUnicode_CompareWithASCIIString(call->names[i], name) == 0) {
+			if (name_is(call->names[i], name)) {
 				if (ret_node)
 					*ret_node = call->named_nodes[i];
 				return call->named[i];
@@ -24,6 +24,14 @@ struct value *call_argument(const struct call *call, size_t position, const char
 		return call->values[position];
 	}
 	return NULL;
+}
+
+static bool is_one_of(const char *path, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (names[i][0] == path[0] && strcmp(names[i], path) == 0)
+			return true;
+	return false;
 }
 
 /* Calls whose arguments are for people, or only looked at. */
@@ -41,13 +49,10 @@ static bool for_people(const char *path)
 		"re.",      "argparse.",      "textwrap.",
 		"difflib.", "unittest.mock.", "logging.getLogger()."};
 
-	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-		if (strcmp(names[i], path) == 0)
-			return true;
 	for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
 		if (strncmp(prefixes[i], path, strlen(prefixes[i])) == 0)
 			return true;
-	return false;
+	return is_one_of(path, names, ARRAY_LENGTH(names));
 }
 
 /* Calls that may be given a module, since they only ask. */
@@ -65,17 +70,34 @@ static bool only_asks(const char *path)
 		"builtins.issubclass",
 	};
 
-	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-		if (strcmp(names[i], path) == 0)
-			return true;
-	return false;
+	return is_one_of(path, names, ARRAY_LENGTH(names));
 }
 
-static bool calls_its_argument(const struct value *value)
+/* What is known of the calls of a name; looked up once. */
+static enum manner manner_of(struct reference *reference)
 {
-	return value->kind == VALUE_REFERENCE && value->reference->judgement == JUDGED_CALL &&
-	       value->reference->info && strchr(value->reference->info->text, 'f') &&
-	       value->reference->info->text[0] == 'f';
+	const char *path = reference->path;
+	unsigned manner = reference->manner;
+
+	if (manner)
+		return manner;
+	manner = MANNER_KNOWN;
+	if (for_people(path))
+		manner |= MANNER_PEOPLE;
+	if (only_asks(path))
+		manner |= MANNER_ASKS;
+	if (reference->judgement == JUDGED_CALL && reference->info &&
+	    reference->info->text[0] == 'f')
+		manner |= MANNER_CALLS;
+	if (strncmp(path, "pickle.dump", 11) == 0)
+		manner |= MANNER_DUMPS;
+	if (strncmp(path, "doctest.", 8) == 0)
+		manner |= MANNER_TESTS;
+	if (strncmp(path, "?.format", 8) == 0 || strstr(path, "extract"))
+		manner |= MANNER_CREATES;
+	if (!reference->root_unknown)
+		reference->folder = folder_find(path);
+	return reference->manner = manner;
 }
 
 static void gather(struct walk *walk, struct call *call, unsigned flags)
@@ -347,12 +369,13 @@ static struct value *call_unbound_path(struct walk *walk, const struct reference
 				       const struct call *call)
 {
 	struct value *self = call->count ? value_plain(call->values[0]) : NULL;
-	struct call rest = *call;
+	struct call rest;
 
 	if (!self || !is_text(self) || !reference->name || !reference->parent ||
 	    (strcmp(reference->parent->path, "pathlib.Path") != 0 &&
 	     strcmp(reference->parent->path, "pathlib.PosixPath") != 0))
 		return NULL;
+	rest = *call;
 	rest.count--;
 	memmove(rest.values, rest.values + 1, rest.count * sizeof rest.values[0]);
 	memmove(rest.nodes, rest.nodes + 1, rest.count * sizeof rest.nodes[0]);
@@ -382,8 +405,9 @@ static struct value *call_reference(struct walk *walk, struct value *callee, str
 		value = call_builtin(walk, reference->path + 9, call);
 	if (!value && !reference->root_unknown)
 		value = call_unbound_path(walk, reference, call);
-	if (!value && !reference->root_unknown)
-		value = fold_call(walk, reference->path, call);
+	manner_of(reference);
+	if (!value && reference->folder)
+		value = reference->folder->fold(walk, call, reference->folder);
 	if (reference->judgement == JUDGED_CALL && reference->info)
 		check_call(walk, reference, reference->info, NULL, call, &value);
 	/* A method of an unknown thing is judged when it is called. */
@@ -508,27 +532,26 @@ static void look_at_strings(struct walk *walk, const struct reference *callee, s
 
 struct value *visit_call(struct walk *walk, struct node *node)
 {
-	struct call call = {.node = node};
 	struct value *callee = visit(walk, child(node, Call_func), VISIT_CALLED);
 	struct value *plain = value_plain(callee), *value;
-	const char *path = plain->kind == VALUE_REFERENCE ? plain->reference->path : "";
-	bool people = for_people(path);
-	bool judged = plain->kind == VALUE_REFERENCE && plain->reference->judgement == JUDGED_CALL;
-	unsigned flags = only_asks(path) || calls_its_argument(plain) ? VISIT_BASE : 0;
+	struct reference *reference = plain->kind == VALUE_REFERENCE ? plain->reference : NULL;
+	enum manner manner = reference ? manner_of(reference) : MANNER_KNOWN;
+	bool judged = reference && reference->judgement == JUDGED_CALL;
+	bool people = manner & MANNER_PEOPLE;
+	struct call call;
 
+	call.node = node; /* the arrays are large, and mostly not used */
+	call.count = call.named_count = 0;
+	call.open_ended = false;
 	walk->quiet_text += people;
-	gather(walk, &call, flags);
+	gather(walk, &call, manner & (MANNER_ASKS | MANNER_CALLS) ? VISIT_BASE : 0);
 	walk->quiet_text -= people;
-	if (strncmp(path, "pickle.dump", 11) == 0)
-		walk->dumps_pickles = true;
-	if (strncmp(path, "doctest.", 8) == 0)
-		walk->runs_doctests = true;
+	walk->dumps_pickles |= (manner & MANNER_DUMPS) != 0;
+	walk->runs_doctests |= (manner & MANNER_TESTS) != 0;
 	value = call_value(walk, callee, &call);
 	if (!people && !judged && plain->kind != VALUE_FUNCTION &&
 	    !(plain->kind == VALUE_METHOD && plain->self->kind == VALUE_CONSTANT))
-		look_at_strings(walk, plain->kind == VALUE_REFERENCE ? plain->reference : NULL,
-				&call);
-	if (strncmp(path, "?.format", 8) == 0 || strstr(path, "extract"))
-		walk->creates_unknown = true;
+		look_at_strings(walk, reference, &call);
+	walk->creates_unknown |= (manner & MANNER_CREATES) != 0;
 	return value;
 }

@@ -349,8 +349,7 @@ static void check_config(struct walk *walk, struct value *value, const struct no
 	for (size_t i = 0; i < value->count; i += 2) {
 		struct value *key = value->items[i];
 
-		if (key && is_text(key) &&
-		    PyUnicode_CompareWithASCIIString(key->object, "filename") == 0)
+		if (key && is_text(key) && name_is(key->object, "filename"))
 			check_path(walk, value->items[i + 1], node, 'w');
 		else
 			check_config(walk, value->items[i + 1], node, depth + 1);
@@ -418,8 +417,7 @@ static void check_argument(const struct check *check, char how, struct value *va
 		value = value_plain(value);
 		if (value->kind == VALUE_CONSTANT &&
 		    (value->object == Py_True ||
-		     (is_whole_text(value) &&
-		      PyUnicode_CompareWithASCIIString(value->object, "fully_trusted") == 0)))
+		     (is_whole_text(value) && name_is(value->object, "fully_trusted"))))
 			report(walk, check->rule, node, check->name, NULL);
 		return;
 	case 'X':

@@ -162,6 +162,9 @@ static bool doubtful(const struct node *node, struct place place, enum node_kind
 	if (++place.depth > DEPTH_SURE || place.blocks > NESTED_BLOCKS_SURE)
 		return true;
 	switch (node->kind) {
+	case NODE_Name:
+	case NODE_Constant:
+		return false;
 	case NODE_FunctionDef:
 	case NODE_AsyncFunctionDef:
 		return function_doubtful(node, place);
@@ -223,11 +226,10 @@ static bool doubtful(const struct node *node, struct place place, enum node_kind
 		const struct list *names = children(node, ImportFrom_names);
 		PyObject *module = leaf(node, ImportFrom_module);
 
-		if (module && PyUnicode_CompareWithASCIIString(module, "__future__") == 0)
+		if (module && name_is(module, "__future__"))
 			return true;
 		for (size_t i = 0; i < names->count; i++)
-			if (PyUnicode_CompareWithASCIIString(leaf(names->items[i].node, alias_name),
-							     "*") == 0)
+			if (name_is(leaf(names->items[i].node, alias_name), "*"))
 				return parent != NODE_Module;
 		return false;
 	}

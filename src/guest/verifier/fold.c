@@ -338,8 +338,7 @@ struct value *fold_joined(struct walk *walk, struct node *node)
 				struct value *spec =
 					fold_joined(walk, child(part, FormattedValue_format_spec));
 
-				if (is_whole_text(spec) &&
-				    PyUnicode_CompareWithASCIIString(spec->object, "c") == 0)
+				if (is_whole_text(spec) && name_is(spec->object, "c"))
 					text = PyObject_Format(value_plain(value)->object,
 							       spec->object);
 			}

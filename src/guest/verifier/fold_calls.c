@@ -218,7 +218,7 @@ struct value *path_join(struct walk *walk, struct value *left, struct value *rig
 	return left;
 }
 
-static struct value *fold_chr(struct walk *walk, struct value *value)
+static struct value *character_of(struct walk *walk, struct value *value)
 {
 	long number;
 
@@ -228,7 +228,7 @@ static struct value *fold_chr(struct walk *walk, struct value *value)
 	return value_constant(walk, PyUnicode_FromOrdinal((int)number), 0);
 }
 
-static struct value *fold_ord(struct walk *walk, struct value *value)
+static struct value *ordinal_of(struct walk *walk, struct value *value)
 {
 	value = value_plain(value);
 	if (is_text(value) && PyUnicode_GET_LENGTH(value->object) == 1)
@@ -237,13 +237,29 @@ static struct value *fold_ord(struct walk *walk, struct value *value)
 	return &value_unknown;
 }
 
-static struct value *fold_map(struct walk *walk, const struct call *call)
+static struct value *fold_chr(struct walk *walk, const struct call *call,
+			      const struct folder *folder)
 {
-	struct value *function = value_plain(call->values[0]), *value;
+	return call->count == 1 ? character_of(walk, call->values[0]) : NULL;
+}
+
+static struct value *fold_ord(struct walk *walk, const struct call *call,
+			      const struct folder *folder)
+{
+	return call->count == 1 ? ordinal_of(walk, call->values[0]) : NULL;
+}
+
+static struct value *fold_map(struct walk *walk, const struct call *call,
+			      const struct folder *folder)
+{
+	struct value *function, *value;
 	PyObject *list;
 	const char *path;
 
-	if (call->count != 2 || function->kind != VALUE_REFERENCE)
+	if (call->count != 2)
+		return NULL;
+	function = value_plain(call->values[0]);
+	if (function->kind != VALUE_REFERENCE)
 		return NULL;
 	path = function->reference->path;
 	if (strcmp(path, "builtins.chr") != 0 && strcmp(path, "builtins.str") != 0 &&
@@ -260,9 +276,9 @@ static struct value *fold_map(struct walk *walk, const struct call *call)
 		PyObject *text;
 
 		if (strcmp(path, "builtins.chr") == 0) {
-			value->items[i] = fold_chr(walk, item);
+			value->items[i] = character_of(walk, item);
 		} else if (strcmp(path, "builtins.ord") == 0) {
-			value->items[i] = fold_ord(walk, item);
+			value->items[i] = ordinal_of(walk, item);
 		} else {
 			text = text_of(item);
 			value->items[i] = text ? value_constant(walk, text, 0) : &value_computed;
@@ -271,7 +287,8 @@ static struct value *fold_map(struct walk *walk, const struct call *call)
 	return value;
 }
 
-static struct value *fold_range(struct walk *walk, const struct call *call)
+static struct value *fold_range(struct walk *walk, const struct call *call,
+				const struct folder *folder)
 {
 	long bounds[3] = {0, 0, 1}, count = 0;
 	PyObject *list;
@@ -304,10 +321,14 @@ static struct value *fold_range(struct walk *walk, const struct call *call)
 	return sequence_of(walk, list);
 }
 
-static struct value *fold_reversed(struct walk *walk, struct value *value)
+static struct value *fold_reversed(struct walk *walk, const struct call *call,
+				   const struct folder *folder)
 {
-	PyObject *list = list_of(walk, value);
+	PyObject *list;
 
+	if (call->count != 1)
+		return NULL;
+	list = list_of(walk, call->values[0]);
 	if (!list) {
 		PyErr_Clear();
 		return &value_computed;
@@ -317,7 +338,8 @@ static struct value *fold_reversed(struct walk *walk, struct value *value)
 	return sequence_of(walk, list);
 }
 
-static struct value *fold_bytes(struct walk *walk, const struct call *call)
+static struct value *fold_bytes(struct walk *walk, const struct call *call,
+				const struct folder *folder)
 {
 	struct value *value;
 	PyObject *list;
@@ -327,7 +349,9 @@ static struct value *fold_bytes(struct walk *walk, const struct call *call)
 	value = value_plain(call->values[0]);
 	if (is_text(value) && !(value->flags & VALUE_PREFIX) &&
 	    fold_afford(walk, 4 * length_of(value)))
-		return value_constant(walk, PyUnicode_AsUTF8String(value->object), 0);
+		return looked_at(walk,
+				 value_constant(walk, PyUnicode_AsUTF8String(value->object), 0),
+				 call->node);
 	if (is_number(value))
 		return &value_unknown;
 	list = list_of(walk, value);
@@ -337,61 +361,48 @@ static struct value *fold_bytes(struct walk *walk, const struct call *call)
 	}
 	value = value_constant(walk, PyBytes_FromObject(list), 0);
 	Py_DECREF(list);
-	return value;
+	return looked_at(walk, value, call->node);
+}
+
+static struct value *fold_fromhex(struct walk *walk, const struct call *call,
+				  const struct folder *folder)
+{
+	if (call->count != 1 || !is_whole_text(value_plain(call->values[0])) ||
+	    !fold_afford(walk, length_of(value_plain(call->values[0]))))
+		return NULL;
+	return looked_at(walk, call_constant(walk, (PyObject *)&PyBytes_Type, "fromhex", call),
+			 call->node);
 }
 
 /* Decoders of the standard library, called for what they are: C code that
  * reads bytes. */
-static struct value *fold_decoder(struct walk *walk, const char *path, const struct call *call)
+static struct value *fold_decoder(struct walk *walk, const struct call *call,
+				  const struct folder *folder)
 {
-	static const struct {
-		const char *path, *module, *function;
-	} decoders[] = {
-		{"base64.b64decode", "base64", "b64decode"},
-		{"base64.standard_b64decode", "base64", "b64decode"},
-		{"base64.urlsafe_b64decode", "base64", "urlsafe_b64decode"},
-		{"base64.decodebytes", "base64", "decodebytes"},
-		{"base64.b32decode", "base64", "b32decode"},
-		{"base64.b16decode", "base64", "b16decode"},
-		{"base64.b85decode", "base64", "b85decode"},
-		{"base64.a85decode", "base64", "a85decode"},
-		{"binascii.unhexlify", "binascii", "unhexlify"},
-		{"binascii.a2b_hex", "binascii", "a2b_hex"},
-		{"binascii.a2b_base64", "binascii", "a2b_base64"},
-		{"codecs.decode", "codecs", "decode"},
-		{"codecs.encode", "codecs", "encode"},
-		{"urllib.parse.unquote", "urllib.parse", "unquote"},
-		{"html.unescape", "html", "unescape"},
-	};
+	struct value *value;
+	PyObject *module;
 
-	for (size_t i = 0; i < ARRAY_LENGTH(decoders); i++) {
-		struct value *value;
-		PyObject *module;
-
-		if (strcmp(decoders[i].path, path) != 0)
-			continue;
-		if (!call->count || call->named_count || call->count > 2 ||
-		    length_of(value_plain(call->values[0])) < 0 ||
-		    !fold_afford(walk, 4 * length_of(value_plain(call->values[0]))))
-			return &value_computed;
-		if (strcmp(decoders[i].module, "codecs") == 0 &&
-		    !codec_is_known(call->count > 1 ? call->values[1] : NULL))
-			return &value_computed;
-		if (strcmp(decoders[i].module, "codecs") != 0 && call->count > 1)
-			return &value_computed;
-		module = PyImport_ImportModule(decoders[i].module);
-		if (!module) {
-			PyErr_Clear();
-			return &value_computed;
-		}
-		value = call_constant(walk, module, decoders[i].function, call);
-		Py_DECREF(module);
-		return looked_at(walk, value, call->node);
+	if (!call->count || call->named_count || call->count > 2 ||
+	    length_of(value_plain(call->values[0])) < 0 ||
+	    !fold_afford(walk, 4 * length_of(value_plain(call->values[0]))))
+		return &value_computed;
+	if (strcmp(folder->module, "codecs") == 0 &&
+	    !codec_is_known(call->count > 1 ? call->values[1] : NULL))
+		return &value_computed;
+	if (strcmp(folder->module, "codecs") != 0 && call->count > 1)
+		return &value_computed;
+	module = PyImport_ImportModule(folder->module);
+	if (!module) {
+		PyErr_Clear();
+		return &value_computed;
 	}
-	return NULL;
+	value = call_constant(walk, module, folder->function, call);
+	Py_DECREF(module);
+	return looked_at(walk, value, call->node);
 }
 
-static struct value *fold_text(struct walk *walk, const struct call *call)
+static struct value *fold_text(struct walk *walk, const struct call *call,
+			       const struct folder *folder)
 {
 	PyObject *text;
 	struct value *value;
@@ -414,114 +425,189 @@ static struct value *fold_text(struct walk *walk, const struct call *call)
 	return value->kind == VALUE_UNKNOWN ? value : &value_computed;
 }
 
-struct value *fold_call(struct walk *walk, const char *path, const struct call *call)
+static struct value *fold_int(struct walk *walk, const struct call *call,
+			      const struct folder *folder)
 {
-	struct value *value = NULL;
+	struct value *first = call->count ? value_plain(call->values[0]) : NULL;
 
-	if (strncmp(path, "builtins.", 9) == 0) {
-		const char *name = path + 9;
-
-		if (strcmp(name, "chr") == 0 && call->count == 1)
-			return fold_chr(walk, call->values[0]);
-		if (strcmp(name, "ord") == 0 && call->count == 1)
-			return fold_ord(walk, call->values[0]);
-		if (strcmp(name, "str") == 0)
-			return fold_text(walk, call);
-		if (strcmp(name, "bytes") == 0 || strcmp(name, "bytearray") == 0)
-			return looked_at(walk, fold_bytes(walk, call), call->node);
-		if (strcmp(name, "bytes.fromhex") == 0 && call->count == 1 &&
-		    is_whole_text(value_plain(call->values[0])) &&
-		    fold_afford(walk, length_of(value_plain(call->values[0]))))
-			return looked_at(
-				walk,
-				call_constant(walk, (PyObject *)&PyBytes_Type, "fromhex", call),
-				call->node);
-		if (strcmp(name, "map") == 0 && call->count)
-			return fold_map(walk, call);
-		if (strcmp(name, "range") == 0)
-			return fold_range(walk, call);
-		if (strcmp(name, "reversed") == 0 && call->count == 1)
-			return fold_reversed(walk, call->values[0]);
-		if (strcmp(name, "int") == 0 && call->count == 1 &&
-		    is_number(value_plain(call->values[0])))
-			return call->values[0];
-		if (strcmp(name, "int") == 0 && call->count && call->count <= 2 &&
-		    is_whole_text(value_plain(call->values[0])) &&
-		    length_of(value_plain(call->values[0])) < 20 && !call->named_count)
-			return call_constant(walk, (PyObject *)&PyLong_Type, "__call__", call);
-		if ((strcmp(name, "list") == 0 || strcmp(name, "tuple") == 0 ||
-		     strcmp(name, "iter") == 0) &&
-		    call->count == 1) {
-			value = value_plain(call->values[0]);
-			return value->kind == VALUE_SEQUENCE || value->kind == VALUE_CONSTANT
-				       ? call->values[0]
-				       : NULL;
-		}
-		if (strcmp(name, "dict") == 0 && call->count == 1 &&
-		    value_plain(call->values[0])->kind == VALUE_DICT)
-			return call->values[0];
-		if (strcmp(name, "next") == 0 && call->count)
-			return value_elements(walk, call->values[0]);
+	if (!first || call->count > 2)
 		return NULL;
-	}
-	if (strcmp(path, "os.path.join") == 0)
-		return join_paths(walk, call, false);
-	if (strcmp(path, "os.path.expanduser") == 0 && call->count == 1) {
-		value = value_plain(call->values[0]);
-		if (is_text(value) && PyUnicode_GET_LENGTH(value->object) &&
-		    PyUnicode_READ_CHAR(value->object, 0) == '~' &&
-		    (PyUnicode_GET_LENGTH(value->object) == 1 ||
-		     PyUnicode_READ_CHAR(value->object, 1) == '/')) {
-			struct value *home =
-				value_constant(walk, PyUnicode_FromString("/workspace"), 0);
-			struct builder builder = {0};
-			PyObject *rest = PyUnicode_Substring(value->object, 1,
-							     PyUnicode_GET_LENGTH(value->object));
-
-			builder_add(walk, &builder, home->object);
-			builder_add(walk, &builder, rest);
-			Py_XDECREF(rest);
-			builder.partial |= (value->flags & VALUE_PREFIX) != 0;
-			return builder_value(walk, &builder);
-		}
-		/* "~root/x": somebody else's home. */
-		if (is_text(value) && PyUnicode_GET_LENGTH(value->object) &&
-		    PyUnicode_READ_CHAR(value->object, 0) == '~') {
-			PyObject *rest = PyUnicode_Substring(value->object, 1,
-							     PyUnicode_GET_LENGTH(value->object));
-			PyObject *home = rest ? PyUnicode_FromFormat("/home/%U", rest) : NULL;
-
-			Py_XDECREF(rest);
-			return value_constant(walk, home, value->flags & VALUE_PREFIX);
-		}
-		return value;
-	}
-	if ((strcmp(path, "os.path.abspath") == 0 || strcmp(path, "os.path.realpath") == 0 ||
-	     strcmp(path, "os.path.normpath") == 0 || strcmp(path, "os.fspath") == 0 ||
-	     strcmp(path, "os.path.expandvars") == 0) &&
-	    call->count >= 1) {
-		value = value_plain(call->values[0]);
-		return value->kind == VALUE_CONSTANT ? value : &value_unknown;
-	}
-	if (strcmp(path, "os.path.exists") == 0 || strcmp(path, "os.path.isfile") == 0)
-		return &value_unknown;
-	if (strcmp(path, "os.getcwd") == 0 || strcmp(path, "os.path.expanduser") == 0)
-		return value_constant(walk, PyUnicode_FromString("/workspace"), 0);
-	/* They give back what they are given. */
-	if ((strcmp(path, "importlib.reload") == 0 || strcmp(path, "copy.copy") == 0 ||
-	     strcmp(path, "copy.deepcopy") == 0) &&
-	    call->count == 1)
+	if (call->count == 1 && is_number(first))
 		return call->values[0];
-	if (strcmp(path, "tempfile.gettempdir") == 0)
-		return value_constant(walk, PyUnicode_FromString("/tmp"), 0);
-	if (strncmp(path, "pathlib.", 8) == 0) {
-		const char *name = path + 8;
+	if (!is_whole_text(first) || length_of(first) >= 20 || call->named_count)
+		return NULL;
+	return call_constant(walk, (PyObject *)&PyLong_Type, "__call__", call);
+}
 
-		if (strcmp(name, "Path") == 0 || strcmp(name, "PosixPath") == 0 ||
-		    strcmp(name, "PurePath") == 0 || strcmp(name, "PurePosixPath") == 0)
-			return join_paths(walk, call, true);
-		if (strcmp(name, "Path.home") == 0 || strcmp(name, "Path.cwd") == 0)
-			return value_constant(walk, PyUnicode_FromString("/workspace"), VALUE_PATH);
+/* list, tuple, iter: the same elements in another coat. */
+static struct value *fold_elements(struct walk *walk, const struct call *call,
+				   const struct folder *folder)
+{
+	struct value *value = call->count == 1 ? value_plain(call->values[0]) : NULL;
+
+	return value && (value->kind == VALUE_SEQUENCE || value->kind == VALUE_CONSTANT)
+		       ? call->values[0]
+		       : NULL;
+}
+
+static struct value *fold_dict(struct walk *walk, const struct call *call,
+			       const struct folder *folder)
+{
+	return call->count == 1 && value_plain(call->values[0])->kind == VALUE_DICT
+		       ? call->values[0]
+		       : NULL;
+}
+
+static struct value *fold_next(struct walk *walk, const struct call *call,
+			       const struct folder *folder)
+{
+	return call->count ? value_elements(walk, call->values[0]) : NULL;
+}
+
+/* Functions that give back what they are given. */
+static struct value *fold_same(struct walk *walk, const struct call *call,
+			       const struct folder *folder)
+{
+	return call->count == 1 ? call->values[0] : NULL;
+}
+
+/* --- paths --------------------------------------------------------------- */
+
+static struct value *fold_join_paths(struct walk *walk, const struct call *call,
+				     const struct folder *folder)
+{
+	return join_paths(walk, call, false);
+}
+
+static struct value *fold_pathlib(struct walk *walk, const struct call *call,
+				  const struct folder *folder)
+{
+	return join_paths(walk, call, true);
+}
+
+static struct value *fold_home(struct walk *walk, const struct call *call,
+			       const struct folder *folder)
+{
+	return value_constant(walk, PyUnicode_FromString("/workspace"), 0);
+}
+
+static struct value *fold_home_path(struct walk *walk, const struct call *call,
+				    const struct folder *folder)
+{
+	return value_constant(walk, PyUnicode_FromString("/workspace"), VALUE_PATH);
+}
+
+static struct value *fold_temporary(struct walk *walk, const struct call *call,
+				    const struct folder *folder)
+{
+	return value_constant(walk, PyUnicode_FromString("/tmp"), 0);
+}
+
+static struct value *fold_expanduser(struct walk *walk, const struct call *call,
+				     const struct folder *folder)
+{
+	struct builder builder = {0};
+	struct value *value, *home;
+	Py_ssize_t length;
+	PyObject *rest, *text;
+
+	if (call->count != 1)
+		return fold_home(walk, call, folder);
+	value = value_plain(call->values[0]);
+	length = is_text(value) ? PyUnicode_GET_LENGTH(value->object) : 0;
+	if (length == 0 || PyUnicode_READ_CHAR(value->object, 0) != '~')
+		return value;
+	rest = PyUnicode_Substring(value->object, 1, length);
+	if (length > 1 && PyUnicode_READ_CHAR(value->object, 1) != '/') {
+		/* "~root/x": somebody else's home. */
+		text = rest ? PyUnicode_FromFormat("/home/%U", rest) : NULL;
+		Py_XDECREF(rest);
+		return value_constant(walk, text, value->flags & VALUE_PREFIX);
 	}
-	return fold_decoder(walk, path, call);
+	home = fold_home(walk, call, folder);
+	builder_add(walk, &builder, home->object);
+	builder_add(walk, &builder, rest);
+	Py_XDECREF(rest);
+	builder.partial |= (value->flags & VALUE_PREFIX) != 0;
+	return builder_value(walk, &builder);
+}
+
+static struct value *fold_normal_path(struct walk *walk, const struct call *call,
+				      const struct folder *folder)
+{
+	struct value *value = call->count ? value_plain(call->values[0]) : NULL;
+
+	if (!value)
+		return NULL;
+	return value->kind == VALUE_CONSTANT ? value : &value_unknown;
+}
+
+/* Functions that only ask. */
+static struct value *fold_question(struct walk *walk, const struct call *call,
+				   const struct folder *folder)
+{
+	return &value_unknown;
+}
+
+/* --- the table ----------------------------------------------------------- */
+
+static const struct folder folders[] = {
+	{"builtins.chr", fold_chr, NULL, NULL},
+	{"builtins.ord", fold_ord, NULL, NULL},
+	{"builtins.str", fold_text, NULL, NULL},
+	{"builtins.bytes", fold_bytes, NULL, NULL},
+	{"builtins.bytearray", fold_bytes, NULL, NULL},
+	{"builtins.bytes.fromhex", fold_fromhex, NULL, NULL},
+	{"builtins.map", fold_map, NULL, NULL},
+	{"builtins.range", fold_range, NULL, NULL},
+	{"builtins.reversed", fold_reversed, NULL, NULL},
+	{"builtins.int", fold_int, NULL, NULL},
+	{"builtins.list", fold_elements, NULL, NULL},
+	{"builtins.tuple", fold_elements, NULL, NULL},
+	{"builtins.iter", fold_elements, NULL, NULL},
+	{"builtins.dict", fold_dict, NULL, NULL},
+	{"builtins.next", fold_next, NULL, NULL},
+	{"copy.copy", fold_same, NULL, NULL},
+	{"copy.deepcopy", fold_same, NULL, NULL},
+	{"importlib.reload", fold_same, NULL, NULL},
+	{"os.path.join", fold_join_paths, NULL, NULL},
+	{"os.path.expanduser", fold_expanduser, NULL, NULL},
+	{"os.path.abspath", fold_normal_path, NULL, NULL},
+	{"os.path.realpath", fold_normal_path, NULL, NULL},
+	{"os.path.normpath", fold_normal_path, NULL, NULL},
+	{"os.path.expandvars", fold_normal_path, NULL, NULL},
+	{"os.fspath", fold_normal_path, NULL, NULL},
+	{"os.path.exists", fold_question, NULL, NULL},
+	{"os.path.isfile", fold_question, NULL, NULL},
+	{"os.getcwd", fold_home, NULL, NULL},
+	{"tempfile.gettempdir", fold_temporary, NULL, NULL},
+	{"pathlib.Path", fold_pathlib, NULL, NULL},
+	{"pathlib.PosixPath", fold_pathlib, NULL, NULL},
+	{"pathlib.PurePath", fold_pathlib, NULL, NULL},
+	{"pathlib.PurePosixPath", fold_pathlib, NULL, NULL},
+	{"pathlib.Path.home", fold_home_path, NULL, NULL},
+	{"pathlib.Path.cwd", fold_home_path, NULL, NULL},
+	{"base64.b64decode", fold_decoder, "base64", "b64decode"},
+	{"base64.standard_b64decode", fold_decoder, "base64", "b64decode"},
+	{"base64.urlsafe_b64decode", fold_decoder, "base64", "urlsafe_b64decode"},
+	{"base64.decodebytes", fold_decoder, "base64", "decodebytes"},
+	{"base64.b32decode", fold_decoder, "base64", "b32decode"},
+	{"base64.b16decode", fold_decoder, "base64", "b16decode"},
+	{"base64.b85decode", fold_decoder, "base64", "b85decode"},
+	{"base64.a85decode", fold_decoder, "base64", "a85decode"},
+	{"binascii.unhexlify", fold_decoder, "binascii", "unhexlify"},
+	{"binascii.a2b_hex", fold_decoder, "binascii", "a2b_hex"},
+	{"binascii.a2b_base64", fold_decoder, "binascii", "a2b_base64"},
+	{"codecs.decode", fold_decoder, "codecs", "decode"},
+	{"codecs.encode", fold_decoder, "codecs", "encode"},
+	{"urllib.parse.unquote", fold_decoder, "urllib.parse", "unquote"},
+	{"html.unescape", fold_decoder, "html", "unescape"},
+};
+
+const struct folder *folder_find(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(folders); i++)
+		if (folders[i].path[0] == path[0] && strcmp(folders[i].path, path) == 0)
+			return &folders[i];
+	return NULL;
 }

@@ -34,13 +34,10 @@ static bool ends_program(const struct node *call)
 		name = leaf(function, Attribute_attr);
 	if (!name)
 		return false;
-	return PyUnicode_CompareWithASCIIString(name, "exit") == 0 ||
-	       PyUnicode_CompareWithASCIIString(name, "quit") == 0 ||
-	       PyUnicode_CompareWithASCIIString(name, "_exit") == 0 ||
-	       PyUnicode_CompareWithASCIIString(name, "abort") == 0 ||
+	return name_is(name, "exit") || name_is(name, "quit") || name_is(name, "_exit") ||
+	       name_is(name, "abort") ||
 	       /* These raise when there is no more. */
-	       PyUnicode_CompareWithASCIIString(name, "next") == 0 ||
-	       PyUnicode_CompareWithASCIIString(name, "input") == 0;
+	       name_is(name, "next") || name_is(name, "input");
 }
 
 static bool leaves(const struct node *node, bool own_loop, unsigned depth);

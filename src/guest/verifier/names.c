@@ -25,6 +25,8 @@ static bool must_be_called(const struct reference *reference)
 		"importlib.__import__", "pkgutil.resolve_name",
 	};
 
+	if (reference->depth != 1) /* most names, and none of these */
+		return false;
 	for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
 		if (strcmp(names[i], reference->path) == 0)
 			return true;
@@ -77,25 +79,18 @@ static void use_one(struct walk *walk, const struct reference *reference, const 
 
 void use(struct walk *walk, struct value *value, const struct node *node, unsigned flags)
 {
-	struct value *alternatives[ALTERNATIVES_MAX];
-	size_t count = value_alternatives(value, alternatives);
-
-	for (size_t i = 0; i < count; i++) {
-		if (alternatives[i]->kind == VALUE_REFERENCE)
-			use_one(walk, alternatives[i]->reference, node, flags);
-		/* vars(os) given on is os given on. */
-		if (alternatives[i]->kind == VALUE_NAMESPACE && alternatives[i]->self && !flags &&
-		    alternatives[i]->self->kind == VALUE_REFERENCE)
-			use_one(walk, alternatives[i]->self->reference, node, 0);
-	}
+	if (value->kind == VALUE_UNION)
+		for (size_t i = 0; i < value->count; i++)
+			use(walk, value->items[i], node, flags);
+	else if (value->kind == VALUE_REFERENCE)
+		use_one(walk, value->reference, node, flags);
+	/* vars(os) given on is os given on. */
+	else if (value->kind == VALUE_NAMESPACE && value->self && !flags &&
+		 value->self->kind == VALUE_REFERENCE)
+		use_one(walk, value->self->reference, node, 0);
 }
 
 /* --- names --------------------------------------------------------------- */
-
-bool name_is(PyObject *text, const char *expected)
-{
-	return PyUnicode_CompareWithASCIIString(text, expected) == 0;
-}
 
 static bool any_star(const struct scope *scope)
 {
@@ -133,13 +128,8 @@ struct value *lookup_name(struct walk *walk, PyObject *name, struct node *node)
 {
 	struct scope *scope = NULL;
 	struct binding *binding = scope_lookup(walk, walk->scope, name, &scope);
-	const char *text = PyUnicode_AsUTF8(name);
-	char path[300];
+	const char *text;
 
-	if (!text) {
-		PyErr_Clear();
-		return &value_unknown;
-	}
 	if (binding) {
 		bool here = scope == walk->scope && !scope->branch && !walk->quoted;
 		const struct scope *function = outermost_function(walk, walk->scope);
@@ -156,7 +146,14 @@ struct value *lookup_name(struct walk *walk, PyObject *name, struct node *node)
 			goto builtin;
 		return &value_unknown;
 	}
+	text = PyUnicode_AsUTF8(name);
+	if (!text) {
+		PyErr_Clear();
+		return &value_unknown;
+	}
 	if (any_star(walk->scope)) {
+		char path[300];
+
 		/* What a listed module would bring by its star. */
 		for (size_t i = 0; i < walk->module->slot_count; i++) {
 			struct binding *star = &walk->module->slots[i];
@@ -179,10 +176,10 @@ struct value *lookup_name(struct walk *walk, PyObject *name, struct node *node)
 	}
 	if (is_builtin_name(name)) {
 	builtin:
-		snprintf(path, sizeof path, "builtins.%s", text);
 		walk->reflects |= name_is(name, "globals") || name_is(name, "locals") ||
 				  name_is(name, "vars") || name_is(name, "exec");
-		return value_reference(walk, reference_path(walk, path));
+		return value_reference(
+			walk, reference_child(walk, reference_root(walk, "builtins"), name));
 	}
 	if (name_is(name, "__file__"))
 		return value_constant(walk, PyUnicode_FromString("/workspace/main.py"), 0);
@@ -297,6 +294,8 @@ static struct value *constant_attribute(struct walk *walk, const struct referenc
 		{"string.punctuation", "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"},
 	};
 
+	if (strncmp(reference->path, "os.", 3) != 0 && strncmp(reference->path, "string.", 7) != 0)
+		return NULL;
 	for (size_t i = 0; i < ARRAY_LENGTH(constants); i++)
 		if (strcmp(constants[i].path, reference->path) == 0)
 			return value_constant(walk, PyUnicode_FromString(constants[i].text), 0);

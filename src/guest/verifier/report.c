@@ -7,23 +7,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPORTED_SLOTS 4096u
+/* Half of them are used: more than a verdict holds. */
+#define REPORTED_SLOTS 512u
+
+_Static_assert(REPORTED_SLOTS / 2 > FINDINGS_MAX, "what is told once must be remembered");
+
+/* The start of the line behind the one at `at`; NULL when it is the last.
+ * CPython's lines end at \n, \r\n and \r, which few sources have. */
+static const uint8_t *next_line(const uint8_t *at, const uint8_t *end, bool returns)
+{
+	if (!returns) {
+		at = memchr(at, '\n', (size_t)(end - at));
+		return at ? at + 1 : NULL;
+	}
+	for (; at < end; at++)
+		if (*at == '\n' || (*at == '\r' && !(at + 1 < end && at[1] == '\n')))
+			return at + 1;
+	return NULL;
+}
 
 void lines_index(struct walk *walk)
 {
-	const uint8_t *data = walk->source.data;
-	size_t capacity = 2;
+	const uint8_t *start = walk->source.length ? walk->source.data : (const uint8_t *)"";
+	const uint8_t *end = start + walk->source.length;
+	bool returns = memchr(start, '\r', walk->source.length) != NULL;
+	size_t count = 1;
 
-	for (size_t i = 0; i < walk->source.length; i++)
-		capacity += data[i] == '\n' || data[i] == '\r';
-	walk->line_starts = arena_take(&walk->arena, capacity * sizeof *walk->line_starts);
-	walk->line_starts[walk->line_count++] = 0;
-	for (size_t i = 0; i < walk->source.length; i++) {
-		/* CPython's lines end at \n, \r\n and \r. */
-		if (data[i] == '\n' ||
-		    (data[i] == '\r' && !(i + 1 < walk->source.length && data[i + 1] == '\n')))
-			walk->line_starts[walk->line_count++] = (uint32_t)i + 1;
-	}
+	for (const uint8_t *at = start; (at = next_line(at, end, returns)) != NULL;)
+		count++;
+	walk->line_starts = arena_take(&walk->arena, count * sizeof *walk->line_starts);
+	walk->line_count = 1;
+	for (const uint8_t *at = start; (at = next_line(at, end, returns)) != NULL;)
+		walk->line_starts[walk->line_count++] = (uint32_t)(at - start);
 }
 
 static uint32_t column_of(const struct walk *walk, long line, long offset)
@@ -107,7 +122,7 @@ void report(struct walk *walk, enum rule rule, const struct node *node, const ch
 	const char *place, *template = rule_infos[rule].message;
 	char message[FINDING_TEXT_BYTES_MAX + 1];
 
-	if (!rule_applies(walk, rule))
+	if (!rule_applies(walk, rule) || (!walk->quoted && (!walk->report || walk->muted)))
 		return;
 	if (walk->quoted && strcmp(rule_infos[rule].kind, "danger") == 0) {
 		/* Told once, for the string as a whole. */
@@ -158,6 +173,8 @@ void report_reference(struct walk *walk, const struct reference *reference, cons
 	const char *name = reference->path, *use_hint = NULL;
 	enum severity severity = walk->policy->severity[rule];
 
+	if (!walk->quoted && (!walk->report || walk->muted))
+		return;
 	if (reference->forced) {
 		severity = reference->severity;
 		snprintf(message, sizeof message, "%s is not allowed by this policy", name);

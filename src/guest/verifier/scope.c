@@ -281,7 +281,7 @@ static void build_import(struct walk *walk, struct node *node, struct scope *sco
 			continue;
 		}
 		name = leaf(alias, alias_name);
-		if (PyUnicode_CompareWithASCIIString(name, "*") == 0) {
+		if (name_is(name, "*")) {
 			scope->star = true;
 			continue;
 		}
@@ -336,6 +336,8 @@ static void build(struct walk *walk, struct node *node, struct scope *scope)
 	if (!node)
 		return;
 	switch (node->kind) {
+	case NODE_Constant:
+		return;
 	case NODE_FunctionDef:
 	case NODE_AsyncFunctionDef:
 		build_function(walk, node, scope);

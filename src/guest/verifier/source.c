@@ -48,7 +48,8 @@ static bool is_zip(struct span code)
 
 	if (code.length >= 4 && memcmp(code.data, "PK\x03\x04", 4) == 0)
 		return true;
-	while (tail >= 22) {
+	/* No text has the byte 5. */
+	while (tail >= 22 && memchr(at, 5, tail)) {
 		const uint8_t *found = memmem(at, tail, "PK\x05\x06", 4);
 
 		if (!found)
@@ -179,6 +180,10 @@ static void check_hidden(struct walk *walk)
 		uint32_t range[4];
 		size_t length = 3;
 
+		if (data[i] < 0x80)
+			i += ascii_length((struct span){data + i, walk->source.length - i});
+		if (i + 2 >= walk->source.length)
+			return;
 		if (data[i] < 0xe2)
 			continue;
 		if (data[i] == 0xe2)

@@ -387,7 +387,7 @@ static void visit_import_from(struct walk *walk, struct node *node)
 		struct reference *reference = NULL;
 		struct value *value = &value_unknown;
 
-		if (PyUnicode_CompareWithASCIIString(name, "*") == 0) {
+		if (name_is(name, "*")) {
 			star_import(walk, module, alias);
 			continue;
 		}

@@ -106,10 +106,22 @@ static enum node_kind kind_of_object(PyObject *object)
 
 static bool fill_slot(struct arena *arena, struct slot *slot, PyObject *object, unsigned depth);
 
+/* The next field of a node. CPython sets the fields in their order, so that they
+ * come from the dict one after another; what does not is looked up. */
+static PyObject *next_field(PyObject *fields, Py_ssize_t *at, PyObject *name)
+{
+	PyObject *key, *value;
+
+	if (PyDict_Next(fields, at, &key, &value) && key == name)
+		return value;
+	return PyDict_GetItemWithError(fields, name);
+}
+
 static struct node *node_of(struct arena *arena, PyObject *object, enum node_kind kind,
 			    unsigned depth)
 {
 	size_t count = shapes[kind].field_count;
+	Py_ssize_t at = 0;
 	struct node *node;
 	PyObject *fields;
 
@@ -127,7 +139,7 @@ static struct node *node_of(struct arena *arena, PyObject *object, enum node_kin
 		return NULL;
 	}
 	for (size_t i = 0; i < count; i++) {
-		PyObject *field = PyDict_GetItemWithError(fields, shapes[kind].field_names[i]);
+		PyObject *field = next_field(fields, &at, shapes[kind].field_names[i]);
 
 		if (field && !fill_slot(arena, &node->slots[i], field, depth + 1)) {
 			Py_DECREF(fields);

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_BLOCK_BYTES ((size_t)64 << 10)
+#define ARENA_BLOCK_BYTES ((size_t)32 << 10)
+#define REFERENCE_SLOTS   64u /* at first; a power of two */
 
 struct arena_block {
 	struct arena_block *next;
@@ -21,7 +22,7 @@ void *arena_take(struct arena *arena, size_t size)
 	size = (size + 15) & ~(size_t)15;
 	if (size > arena->left) {
 		size_t room = size > ARENA_BLOCK_BYTES ? size : ARENA_BLOCK_BYTES;
-		struct arena_block *block = malloc(sizeof *block + room);
+		struct arena_block *block = calloc(1, sizeof *block + room);
 
 		if (!block)
 			longjmp(*arena->out, ENOMEM);
@@ -33,7 +34,7 @@ void *arena_take(struct arena *arena, size_t size)
 	taken = arena->at;
 	arena->at += size;
 	arena->left -= size;
-	return memset(taken, 0, size);
+	return taken;
 }
 
 void arena_free(struct arena *arena)
@@ -292,14 +293,14 @@ static const char *carried_module(const char *name)
 	while (*bare == '_')
 		bare++;
 	for (size_t i = 0; i < ARRAY_LENGTH(carried_modules); i++)
-		if (strcmp(carried_modules[i], bare) == 0)
+		if (carried_modules[i][0] == *bare && strcmp(carried_modules[i], bare) == 0)
 			return carried_modules[i];
 	return NULL;
 }
 
 static void judge(struct walk *walk, struct reference *reference)
 {
-	const struct name_info *info = name_find(reference->path);
+	const struct name_info *info = reference->entry = name_find(reference->path);
 	const struct reference *up;
 	enum severity severity;
 
@@ -396,29 +397,55 @@ inherit:
 	}
 }
 
-static struct reference *reference_make(struct walk *walk, struct reference *parent, PyObject *name,
-					const char *text)
+/* The slot in which a reference of this hash is, or will be, a member of the list. */
+static struct reference **reference_slot(const struct walk *walk, uintptr_t hash)
 {
-	uintptr_t bits = (uintptr_t)parent * 31 + (uintptr_t)name;
+	return &walk->references[(hash >> 4 ^ hash >> 14) & (walk->reference_slots - 1)];
+}
+
+static void grow_references(struct walk *walk)
+{
+	struct reference **before = walk->references;
+	size_t count = walk->reference_slots;
+
+	walk->reference_slots = count ? 4 * count : REFERENCE_SLOTS;
+	walk->references =
+		arena_take(&walk->arena, walk->reference_slots * sizeof *walk->references);
+	for (size_t i = 0; i < count; i++) {
+		for (struct reference *one = before[i], *next; one; one = next) {
+			struct reference **slot = reference_slot(walk, one->hash);
+
+			next = one->next;
+			one->next = *slot;
+			*slot = one;
+		}
+	}
+}
+
+static struct reference *reference_make(struct walk *walk, struct reference *parent, PyObject *name,
+					const char *text, size_t length)
+{
+	uintptr_t hash = (uintptr_t)parent * 31 + (uintptr_t)name;
 	struct reference **slot, *reference;
-	size_t before, length;
+	size_t before = parent ? parent->path_length : 0;
 	char *path;
 
-	for (const char *at = text; !parent && *at; at++)
-		bits = bits * 33 + ((uintptr_t)(uint8_t)*at << 4);
-	slot = &walk->references[(bits >> 4 ^ bits >> 14) % ARRAY_LENGTH(walk->references)];
-
+	for (size_t i = 0; !parent && i < length; i++)
+		hash = hash * 33 + ((uintptr_t)(uint8_t)text[i] << 4);
+	if (walk->reference_count == walk->reference_slots)
+		grow_references(walk);
+	slot = reference_slot(walk, hash);
 	for (reference = *slot; reference; reference = reference->next)
-		if (reference->parent == parent && reference->name == name &&
-		    (parent || strcmp(reference->path, text) == 0))
+		if (reference->hash == hash && reference->parent == parent &&
+		    reference->name == name && (parent || strcmp(reference->path, text) == 0))
 			return reference;
 	reference = arena_take(&walk->arena, sizeof *reference);
 	reference->parent = parent;
 	reference->name = name;
+	reference->hash = hash;
 	reference->next = *slot;
 	*slot = reference;
-	before = parent ? strlen(parent->path) : 0;
-	length = strlen(text);
+	walk->reference_count++;
 	path = arena_take(&walk->arena, before + length + 2);
 	if (parent) {
 		memcpy(path, parent->path, before);
@@ -432,6 +459,7 @@ static struct reference *reference_make(struct walk *walk, struct reference *par
 	}
 	memcpy(path + before, text, length + 1);
 	reference->path = path;
+	reference->path_length = before + length;
 	judge(walk, reference);
 	return reference;
 }
@@ -456,11 +484,14 @@ static PyObject *interned(struct walk *walk, const char *text, size_t length)
 
 struct reference *reference_root(struct walk *walk, const char *name)
 {
-	const struct name_info *info = name_find(name);
+	struct reference *reference = reference_make(walk, NULL, NULL, name, strlen(name));
+	const struct name_info *entry = reference->entry;
 
-	if (info && info->kind == NAME_ALIAS)
-		return reference_path(walk, info->text);
-	return reference_make(walk, NULL, NULL, name);
+	if (!reference->meant)
+		reference->meant = entry && entry->kind == NAME_ALIAS
+					   ? reference_path(walk, entry->text)
+					   : reference;
+	return reference->meant;
 }
 
 struct reference *reference_path(struct walk *walk, const char *dotted)
@@ -488,25 +519,18 @@ struct reference *reference_call(struct walk *walk, struct reference *parent)
 {
 	if (parent->depth >= REFERENCE_DEPTH_MAX)
 		return NULL;
-	return reference_make(walk, parent, NULL, "()");
+	return reference_make(walk, parent, NULL, "()", 2);
 }
 
-struct reference *reference_child(struct walk *walk, struct reference *parent, PyObject *name)
+/* What a name really stands for: another name, a module that hangs below another
+ * one, or itself. */
+static struct reference *meaning_of(struct walk *walk, struct reference *reference,
+				    const char *text)
 {
-	const char *text = PyUnicode_AsUTF8(name), *module;
-	const struct name_info *info;
-	struct reference *reference;
+	const struct reference *parent = reference->parent;
+	const struct name_info *info = reference->entry;
+	const char *module;
 
-	if (!text || strlen(text) > 200) {
-		PyErr_Clear();
-		return NULL;
-	}
-	if (parent->depth >= REFERENCE_DEPTH_MAX) {
-		/* Too long to be remembered; its end may still be known. */
-		parent = reference_root(walk, "?");
-	}
-	reference = reference_make(walk, parent, name, text);
-	info = name_find(reference->path);
 	if (info && info->kind == NAME_ALIAS)
 		return reference_path(walk, info->text);
 	if (info || reference->forced)
@@ -535,6 +559,26 @@ struct reference *reference_child(struct walk *walk, struct reference *parent, P
 		}
 	}
 	return reference;
+}
+
+struct reference *reference_child(struct walk *walk, struct reference *parent, PyObject *name)
+{
+	const char *text = PyUnicode_AsUTF8(name);
+	size_t length = text ? strlen(text) : 0;
+	struct reference *reference;
+
+	if (!text || length > 200) {
+		PyErr_Clear();
+		return NULL;
+	}
+	if (parent->depth >= REFERENCE_DEPTH_MAX) {
+		/* Too long to be remembered; its end may still be known. */
+		parent = reference_root(walk, "?");
+	}
+	reference = reference_make(walk, parent, name, text, length);
+	if (!reference->meant)
+		reference->meant = meaning_of(walk, reference, text);
+	return reference->meant;
 }
 
 struct reference *reference_unknown(struct walk *walk, PyObject *name)

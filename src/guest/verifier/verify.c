@@ -9,32 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-int verifier_init(struct error *err)
-{
-	int r = tree_init(err);
-
-	if (r < 0)
-		return r;
-	/* Decoders (base64, urllib.parse) are imported when a call is folded: most
-	 * code has none, and the workspace is not on sys.path before a run. */
-	r = modules_init(err);
-	if (r == 0) {
-		PyObject *warnings = PyImport_ImportModule("warnings");
-
-		if (!warnings) {
-			PyErr_Clear();
-			return fail(err, EIO, "cannot import the module warnings");
-		}
-		Py_DECREF(warnings);
-	}
-	return r;
-}
-
-bool verifier_has_module(const char *name)
-{
-	return module_exists(name);
-}
-
 static void visit_all(struct walk *walk, struct node *root)
 {
 	walk->scope = walk->module;
@@ -131,30 +105,59 @@ static void run(struct walk *walk, struct span code)
 }
 
 /* The compiler's warnings belong to the run, which will give them again: while
- * code is verified none is printed. Puts `filters` in the place of the module's
- * and returns what was there (new reference), or NULL. */
-static PyObject *swap_warning_filters(PyObject *filters)
+ * code is verified none is printed. */
+static PyObject *name_warnings, *name_filters, *silent_filters;
+
+static int silence_init(struct error *err)
 {
-	PyObject *modules = PyImport_GetModuleDict();
-	PyObject *warnings = PyDict_GetItemString(modules, "warnings");
+	PyObject *warnings = PyImport_ImportModule("warnings");
+
+	if (!warnings) {
+		PyErr_Clear();
+		return fail(err, EIO, "cannot import the module warnings");
+	}
+	Py_DECREF(warnings);
+	if (silent_filters)
+		return 0;
+	name_warnings = PyUnicode_InternFromString("warnings");
+	name_filters = PyUnicode_InternFromString("filters");
+	silent_filters = Py_BuildValue("[(sOOOi)]", "ignore", Py_None, PyExc_Warning, Py_None, 0);
+	PyErr_Clear();
+	return name_warnings && name_filters && silent_filters
+		       ? 0
+		       : fail(err, ENOMEM, "cannot make a filter of warnings");
+}
+
+/* Puts `filters` in the place of the module's and returns what was there (new
+ * reference), or NULL. */
+static PyObject *swap_filters(PyObject *filters)
+{
+	PyObject *warnings = PyDict_GetItemWithError(PyImport_GetModuleDict(), name_warnings);
 	PyObject *before = NULL;
 
 	if (warnings && filters) {
-		before = PyObject_GetAttrString(warnings, "filters");
-		if (before && PyObject_SetAttrString(warnings, "filters", filters) < 0)
+		before = PyObject_GetAttr(warnings, name_filters);
+		if (before && PyObject_SetAttr(warnings, name_filters, filters) < 0)
 			Py_CLEAR(before);
 	}
 	PyErr_Clear();
 	return before;
 }
 
-static PyObject *silent_filters(void)
+int verifier_init(struct error *err)
 {
-	PyObject *filters =
-		Py_BuildValue("[(sOOOi)]", "ignore", Py_None, PyExc_Warning, Py_None, 0);
+	int r = tree_init(err);
 
-	PyErr_Clear();
-	return filters;
+	/* Decoders (base64, urllib.parse) are imported when a call is folded: most
+	 * code has none, and the workspace is not on sys.path before a run. */
+	if (r == 0)
+		r = modules_init(err);
+	return r == 0 ? silence_init(err) : r;
+}
+
+bool verifier_has_module(const char *name)
+{
+	return module_exists(name);
 }
 
 int verify(struct span code, const struct policy *policy, const struct verify_context *context,
@@ -165,7 +168,7 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	struct walk *walk = calloc(1, sizeof *walk);
 	volatile int r = 0; /* it changes between setjmp and longjmp */
 	int failure, collecting;
-	PyObject *filters, *silent;
+	PyObject *filters;
 
 	if (!walk)
 		return fail(err, ENOMEM, "cannot verify");
@@ -178,8 +181,7 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	walk->mentioned = PySet_New(NULL);
 	walk->undefined = PySet_New(NULL);
 	walk->doctests = PyList_New(0);
-	silent = silent_filters();
-	filters = swap_warning_filters(silent);
+	filters = swap_filters(silent_filters);
 	/* An AST is many objects and no cycles. */
 	collecting = PyGC_Disable();
 	failure = setjmp(walk->out);
@@ -202,9 +204,7 @@ int verify(struct span code, const struct policy *policy, const struct verify_co
 	Py_XDECREF(walk->doctests);
 	if (collecting)
 		PyGC_Enable();
-	Py_XDECREF(silent);
-	silent = swap_warning_filters(filters);
-	Py_XDECREF(silent);
+	Py_XDECREF(swap_filters(filters));
 	Py_XDECREF(filters);
 	arena_free(&walk->arena);
 	free(walk);

@@ -26,6 +26,7 @@
 #include "guest/verifier/verify.h"
 
 #include <setjmp.h>
+#include <string.h>
 
 #define DEPTH_MAX           2000                   /* nested nodes that are visited */
 #define ALTERNATIVES_MAX    8                      /* values that one name may hold */
@@ -124,6 +125,17 @@ static inline enum node_kind kind_of(const struct node *node)
 	return node ? node->kind : NODE_NONE;
 }
 
+/* Is this name the ASCII text? In line: asked of every name there is. */
+static inline bool name_is(PyObject *name, const char *expected)
+{
+	size_t length = strlen(expected);
+
+	if (!PyUnicode_IS_COMPACT_ASCII(name))
+		return false;
+	return (size_t)PyUnicode_GET_LENGTH(name) == length &&
+	       memcmp(PyUnicode_1BYTE_DATA(name), expected, length) == 0;
+}
+
 /* --- values -------------------------------------------------------------- */
 
 enum value_kind {
@@ -165,7 +177,12 @@ struct reference {
 	struct reference *parent;
 	PyObject *name;         /* interned; NULL at a root */
 	struct reference *next; /* in its hash slot */
+	uintptr_t hash;
+	/* What the name really stands for: itself, or what it is another name of.
+	 * Known once it was reached as a child. */
+	struct reference *meant;
 	const char *path;
+	size_t path_length;
 	unsigned depth;
 	bool call;         /* some part is a call's result */
 	bool root_unknown; /* begins with "?" */
@@ -178,9 +195,21 @@ struct reference {
 		JUDGED_BAD,
 		JUDGED_REFUSED, /* below a listed module and not harmless */
 	} judgement;
+	const struct name_info *entry;  /* of just this path, or NULL */
 	const struct name_info *info;   /* the entry that decided */
 	const struct name_info *module; /* the listed module it lies in, or NULL */
-	bool forced;                    /* by the policy file, with `severity` */
+	/* How its calls are looked at; see manner_of(). */
+	enum manner {
+		MANNER_KNOWN = 1,   /* the other bits are settled */
+		MANNER_PEOPLE = 2,  /* its arguments are for people, or only looked at */
+		MANNER_ASKS = 4,    /* it may be given a module, since it only asks */
+		MANNER_CALLS = 8,   /* it calls its first argument */
+		MANNER_DUMPS = 16,  /* it writes pickles */
+		MANNER_TESTS = 32,  /* it runs doctests */
+		MANNER_CREATES = 64 /* it writes files whose names are not known */
+	} manner;
+	const struct folder *folder; /* settled with the manner */
+	bool forced;                 /* by the policy file, with `severity` */
 	enum severity severity;
 };
 
@@ -231,9 +260,9 @@ struct walk {
 	uint32_t line_offset; /* lines before the source: a Markdown fence */
 
 	struct scope *module, *scope;
-	PyObject *keep; /* a list that owns what folding made */
-	struct reference *references[4096];
-	struct value *attributes_seen; /* DICT-like list of name → value */
+	PyObject *keep;                /* a list that owns what folding made */
+	struct reference **references; /* a hash that grows */
+	size_t reference_slots, reference_count;
 	struct binding *attribute_slots;
 	size_t attribute_slot_count, attribute_used;
 
@@ -270,7 +299,6 @@ struct walk {
 
 	struct node **queue; /* function bodies yet to be visited */
 	size_t queue_length, queue_capacity;
-	struct scope **queue_scopes;
 	const char *function_name;
 	uint64_t *reported; /* hash of (rule, line, column) that were told */
 	size_t reported_count;
@@ -315,7 +343,6 @@ void attribute_remember(struct walk *walk, PyObject *name, struct value *value);
 bool attribute_defined(const struct walk *walk, PyObject *name);
 
 /* names.c */
-bool name_is(PyObject *name, const char *expected);
 struct value *visit_attribute(struct walk *walk, struct node *node, unsigned flags);
 struct value *visit_subscript(struct walk *walk, struct node *node, unsigned flags);
 
@@ -368,7 +395,14 @@ struct value *fold_unary(struct walk *walk, enum node_kind operation, struct val
 struct value *fold_joined(struct walk *walk, struct node *node);
 struct value *fold_method(struct walk *walk, struct value *self, PyObject *name,
 			  const struct call *call);
-struct value *fold_call(struct walk *walk, const char *path, const struct call *call);
+/* A function whose calls with constants are put together: NULL when not known. */
+struct folder {
+	const char *path;
+	struct value *(*fold)(struct walk *walk, const struct call *call,
+			      const struct folder *folder);
+	const char *module, *function; /* of a decoder */
+};
+const struct folder *folder_find(const char *path);
 struct value *fold_index(struct walk *walk, struct value *base, struct value *key);
 struct value *fold_slice(struct walk *walk, struct value *base, struct value *const bounds[3]);
 struct value *path_join(struct walk *walk, struct value *left, struct value *right, bool path);
