@@ -62,6 +62,13 @@ static bool contains(struct span where, const void *what, size_t length)
 	return memmem(where.data, where.length, what, length) != NULL;
 }
 
+bool was_warm(const struct answer *answer)
+{
+	static const char text[] = "\"warm\":true";
+
+	return contains(answer->said, text, strlen(text));
+}
+
 static int wrong(const struct answer *answer, struct error *err, const char *what)
 {
 	size_t tail = answer->said.length < 200 ? answer->said.length : 200;

@@ -19,7 +19,7 @@
 /* What is to be run, and how; from the command line. */
 struct workload {
 	struct bytes code;
-	uint64_t time_ms, memory_bytes; /* limits; 0: the default */
+	uint64_t time_ms, memory_bytes, disk_bytes; /* limits; 0: the default */
 	const char *template, *policy;
 	const char *programs; /* where execpy-warden and execpy-guest are */
 	bool no_daemon;
@@ -66,6 +66,8 @@ int read_some(int fd, struct bytes *out, struct error *err);
 void base64(struct span data, struct bytes *out);
 int check(const struct expectation *expectation, const struct answer *answer, struct error *err);
 uint64_t now_ns(void);
+/* Of a result: the cell was there before the run was asked for. */
+bool was_warm(const struct answer *answer);
 
 /* One sample: 0 with its nanoseconds, or a failure. The answer stays for the
  * caller to look at until it calls forget(). */
@@ -77,7 +79,8 @@ int sample(const struct driver *driver, void *state, const struct expectation *e
 struct load {
 	unsigned clients;
 	double seconds;
-	uint64_t runs; /* 0: as many as come */
+	uint64_t runs;      /* 0: as many as come */
+	uint64_t settle_ms; /* between the clients' first runs and the others */
 };
 int load_run(const struct load *load, const struct driver *driver, const struct workload *workload,
 	     const struct expectation *expectation, struct error *err);

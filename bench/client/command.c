@@ -23,6 +23,7 @@
 
 struct state {
 	const struct workload *workload;
+	int nothing; /* what the commands read: ours is for orders */
 	unsigned long number;
 	char *arguments[ARGUMENTS_MAX];
 	char numbered[NUMBERED_MAX][NUMBERED_SIZE];
@@ -36,6 +37,11 @@ static int command_open(const struct workload *workload, void **ret_state, struc
 	if (!state)
 		return fail(err, ENOMEM, "command");
 	state->workload = workload;
+	state->nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (state->nothing < 0) {
+		free(state);
+		return fail(err, errno, "open /dev/null");
+	}
 	*ret_state = state;
 	return 0;
 }
@@ -47,6 +53,7 @@ static void command_close(void *user)
 	bytes_free(&state->out);
 	bytes_free(&state->said);
 	bytes_free(&state->file);
+	close_fd(&state->nothing);
 	free(state);
 }
 
@@ -76,14 +83,15 @@ static int fill_in(struct state *state, struct error *err)
 
 /* Shares our memory until it calls exec, so it is as cheap as can be for all
  * commands. Nothing but system calls here. */
-static pid_t start(char **arguments, int out, int said, uint64_t as_bytes)
+static pid_t start(char **arguments, int in, int out, int said, uint64_t as_bytes)
 {
 	const struct rlimit limit = {as_bytes, as_bytes};
 	volatile int failed = 0;
 	pid_t pid = vfork();
 
 	if (pid == 0) {
-		if (dup2(out, STDOUT_FILENO) >= 0 && dup2(said, STDERR_FILENO) >= 0 &&
+		if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+		    dup2(said, STDERR_FILENO) >= 0 &&
 		    (as_bytes == 0 || setrlimit(RLIMIT_AS, &limit) == 0))
 			execvp(arguments[0], arguments);
 		failed = errno;
@@ -141,7 +149,8 @@ static int command_run(void *user, struct answer *ret_answer, struct error *err)
 	if (pipe2(pipes, O_CLOEXEC) < 0)
 		return fail(err, errno, "pipe");
 	said_read = pipes[0], said_write = pipes[1];
-	pid = start(state->arguments, out_write, said_write, state->workload->as_bytes);
+	pid = start(state->arguments, state->nothing, out_write, said_write,
+		    state->workload->as_bytes);
 	if (pid < 0)
 		return fail(err, errno, "start %s", state->arguments[0]);
 	close_fd(&out_write);

@@ -38,7 +38,10 @@ static void engine_close(void *user)
 static int engine_open(const struct workload *workload, void **ret_state, struct error *err)
 {
 	struct state *state = calloc(1, sizeof *state);
-	const struct execpy_options options = {.program_directory = workload->programs};
+	const struct execpy_options options = {
+		.program_directory = workload->programs,
+		.no_daemon = workload->no_daemon,
+	};
 	struct execpy_error why = {0};
 
 	if (!state)
@@ -61,7 +64,9 @@ static int engine_run(void *user, struct answer *ret_answer, struct error *err)
 		.code = (const char *)workload->code.data,
 		.code_length = workload->code.length,
 		.stdin_fd = -1,
-		.limits = {.time_ms = workload->time_ms, .memory_bytes = workload->memory_bytes},
+		.limits = {.time_ms = workload->time_ms,
+			   .memory_bytes = workload->memory_bytes,
+			   .disk_bytes = workload->disk_bytes},
 		.policy = workload->policy,
 		.template = workload->template,
 		.return_files = workload->wants_file,

@@ -22,7 +22,7 @@ struct board {
 	_Atomic uint64_t taken;    /* runs that were begun */
 	_Atomic uint64_t begin_ns; /* 0: not yet */
 	struct score {
-		uint64_t runs, busy, last_ns;
+		uint64_t runs, busy, warm, last_ns;
 		struct error err;
 	} scores[CLIENTS_MAX];
 };
@@ -68,6 +68,7 @@ static int client(struct board *board, unsigned number, uint64_t *samples, const
 			r = 0;
 		} else if (r == 0) {
 			samples[score->runs++] = ns;
+			score->warm += was_warm(&answer);
 		}
 		if (driver->forget)
 			driver->forget(state);
@@ -87,7 +88,7 @@ static int by_size(const void *left, const void *right)
 
 static void tell(const struct board *board, unsigned clients, uint64_t *samples)
 {
-	uint64_t runs = 0, busy = 0, last = 0;
+	uint64_t runs = 0, busy = 0, warm = 0, last = 0;
 
 	/* Close the gaps between the clients' samples. */
 	for (unsigned i = 0; i < clients; i++) {
@@ -97,13 +98,14 @@ static void tell(const struct board *board, unsigned clients, uint64_t *samples)
 			score->runs * sizeof *samples);
 		runs += score->runs;
 		busy += score->busy;
+		warm += score->warm;
 		last = score->last_ns > last ? score->last_ns : last;
 	}
 	if (runs)
 		qsort(samples, runs, sizeof *samples, by_size);
-	printf("{\"clients\":%u,\"runs\":%llu,\"busy\":%llu,\"seconds\":%.6f", clients,
-	       (unsigned long long)runs, (unsigned long long)busy,
-	       (double)(last - board->begin_ns) / 1e9);
+	printf("{\"clients\":%u,\"runs\":%llu,\"busy\":%llu,\"warm\":%llu,\"seconds\":%.6f",
+	       clients, (unsigned long long)runs, (unsigned long long)busy,
+	       (unsigned long long)warm, (double)(last - board->begin_ns) / 1e9);
 	if (runs)
 		printf(",\"p50_ms\":%.4f,\"p90_ms\":%.4f,\"p99_ms\":%.4f,\"max_ms\":%.4f",
 		       (double)samples[runs / 2] / 1e6, (double)samples[runs * 9 / 10] / 1e6,
@@ -138,6 +140,7 @@ int load_run(const struct load *load, const struct driver *driver, const struct 
 	}
 	while (board->ready < started)
 		usleep(1000);
+	usleep((useconds_t)(load->settle_ms * 1000));
 	board->begin_ns = now_ns() + 20000000;
 	while (wait(&status) > 0)
 		if (status != 0 && r == 0)

@@ -20,7 +20,7 @@ static const char usage[] =
 	"usage: client OPTION… [-- COMMAND…]\n"
 	"  --code FILE          what is run\n"
 	"  --time MS            limits\n"
-	"  --memory BYTES\n"
+	"  --memory BYTES       --disk BYTES\n"
 	"  --template NAME      --policy NAME\n"
 	"  --no-daemon          through libexecpy, but not through a daemon\n"
 	"  --programs DIRECTORY of execpy-warden and execpy-guest\n"
@@ -29,7 +29,8 @@ static const char usage[] =
 	"  --fetch PATH         a file that the run makes; a command leaves it there\n"
 	"  --expect-status TEXT --expect-output FILE --expect-file FILE\n"
 	"  --expect-text TEXT   in stderr or the result's JSON; may be repeated\n"
-	"  --load CLIENTS       all at once, with --seconds S or --runs N\n";
+	"  --load CLIENTS       all at once, for --seconds S and at most --runs N\n"
+	"  --settle MS          of rest after each client's first run\n";
 
 uint64_t now_ns(void)
 {
@@ -95,8 +96,7 @@ static int obey(const struct driver *driver, const struct workload *workload,
 			printf("%llu %llu", (unsigned long long)ns, (unsigned long long)now_ns());
 			if (driver == &engine_driver)
 				printf(" %.3f %d", number_after(answer.said, "\"wait_ms\":"),
-				       memmem(answer.said.data, answer.said.length, "\"warm\":true",
-					      strlen("\"warm\":true")) != NULL);
+				       was_warm(&answer));
 			printf("\n");
 			fflush(stdout);
 			if (driver->forget)
@@ -133,6 +133,8 @@ static bool take_option(struct arguments *arguments, const char *name, char *val
 		workload->time_ms = strtoull(value, NULL, 10);
 	} else if (strcmp(name, "--memory") == 0) {
 		workload->memory_bytes = strtoull(value, NULL, 10);
+	} else if (strcmp(name, "--disk") == 0) {
+		workload->disk_bytes = strtoull(value, NULL, 10);
 	} else if (strcmp(name, "--address-space") == 0) {
 		workload->as_bytes = strtoull(value, NULL, 10);
 	} else if (strcmp(name, "--template") == 0) {
@@ -154,6 +156,8 @@ static bool take_option(struct arguments *arguments, const char *name, char *val
 		arguments->load.clients = (unsigned)strtoul(value, NULL, 10);
 	} else if (strcmp(name, "--seconds") == 0) {
 		arguments->load.seconds = strtod(value, NULL);
+	} else if (strcmp(name, "--settle") == 0) {
+		arguments->load.settle_ms = strtoull(value, NULL, 10);
 	} else if (strcmp(name, "--runs") == 0) {
 		arguments->load.runs = strtoull(value, NULL, 10);
 	} else {

@@ -9,10 +9,10 @@ import subprocess
 import time
 
 import measure
-from . import containers
-from .runner import (CLIENT, ENVIRONMENT, PATIENCE_S, PEERS, PLACE, PYTHON, Runner, Unable, end,
-                     font_cache, needs, place, programs)
-from .workloads import MIB, TEMPLATES
+from . import containers, daemon
+from .runner import (CLIENT, ENVIRONMENT, PATIENCE_S, PEERS, PLACE, PYTHON, Runner, Unable,
+                     WARM_UP, end, font_cache, needs, place, programs)
+from .workloads import MIB, TEMPLATES, WARM_UPS
 
 MEMORY = 100 * MIB
 PROCESSES = 64
@@ -21,6 +21,7 @@ SMALL_ADDRESS_SPACE = 128 * MIB
 LARGE_ADDRESS_SPACE = 2048 * MIB
 PYODIDE = "pyodide@0.25.1"  # CPython 3.11, as Debian 12 has it
 MADE = "plot.png"
+POOL = (16, 16)
 DIST_PACKAGES = 'import sys; sys.path.append("/usr/lib/python3/dist-packages")\n'
 
 ENDINGS = {
@@ -117,7 +118,7 @@ def plain_small(workload):
 
 
 def bubblewrap_words(workspace):
-    return ["bwrap", "--unshare-all", "--die-with-parent", "--new-session",
+    return ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
             "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
             "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin",
             *(word for path in containers.SETTINGS for word in ("--ro-bind-try", path, path)),
@@ -265,9 +266,11 @@ def fork_server(workload):
     def make(directory, path, environment):
         shutil.copytree(font_cache(), directory / ".matplotlib")
         shutil.copy(PEERS / "fork_server.py", directory)
+        for name in WARM_UPS[workload.template]:
+            shutil.copy(WARM_UP / name, directory / f"warm_up_{name}")
         environment["MPLCONFIGDIR"] = "/workspace/.matplotlib"
         return [*bubblewrap_words(directory), PYTHON, "-I", "fork_server.py", "socket",
-                *TEMPLATES[workload.template]]
+                *(f"warm_up_{name}" for name in WARM_UPS[workload.template])]
     return served(workload, "fork server", "server", make)
 
 
@@ -309,9 +312,34 @@ def on_demand(workload):
     return Runner([*engine_words(workload, directory), "--no-daemon"], ENVIRONMENT, directory)
 
 
+def through_daemon(name, *words):
+    """Contestants that share the daemon."""
+    def start(workload):
+        directory = place(name, workload.name)
+        (directory / "main.py").write_text(workload.code)
+        return daemon.shared(*POOL).client([*engine_words(workload, directory), *words])
+    return start
+
+
+def command_line(workload):
+    def make(directory, script, environment):
+        environment.update(daemon.shared(*POOL).environment)
+        limits = ["--time", f"{workload.time_ms}ms"] if workload.time_ms else []
+        files = ["--out", directory / "out"] if workload.fetches else []
+        return [measure.EXECPY, "run", *limits, *files, script]
+    return command(workload, "command line", "execpy", make, cgroup=True, fetched=f"out/{MADE}")
+
+
 CONTESTANTS = [
+    Contestant("hit", "execpy, pool hit", through_daemon("hit"), key=True, column="hit"),
+    Contestant("idle", "execpy, pool hit after 200 ms of idleness", through_daemon("idle"),
+               key=True, pause_ms=200, column="idle"),
+    # No parked cell has a disk of this size: one is made for the run at once.
+    Contestant("miss", "execpy, pool miss", through_daemon("miss", "--disk", 48 * MIB), key=True,
+               column="miss"),
+    Contestant("command line", "execpy run, with a daemon", command_line, column="command line"),
     Contestant("on demand", "execpy, forked on demand", on_demand, key=True, column="on demand"),
-    Contestant("cold", "execpy, cold", cold, key=True, column="cold"),
+    Contestant("cold", "execpy, cold", cold, column="cold"),
     Contestant("fork server", "fork server in bubblewrap", fork_server),
     Contestant("pyodide kept", "Pyodide, kept", pyodide_kept),
     Contestant("python3", "python3", plain),

@@ -2,13 +2,13 @@
 """Daemons for the benchmarks: `execpy serve` on a socket of its own, with the pools asked for."""
 import atexit
 import functools
-import os
 import socket
 import subprocess
 import time
 
 import measure
-from .runner import ENVIRONMENT, PATIENCE_S, Unable, end, place
+from . import process_tree
+from .runner import ENVIRONMENT, PATIENCE_S, Runner, Unable, end, place
 from .workloads import TEMPLATES
 
 SOCKET = "execpy.sock"
@@ -26,7 +26,7 @@ class Daemon:
         configuration = self.directory / "config.yaml"
         configuration.write_text("\n".join(lines) + "\n")
         # Clients find the socket there, as they find any daemon's.
-        self.environment = {**ENVIRONMENT, "XDG_RUNTIME_DIR": str(self.directory)}
+        self.environment = {**ENVIRONMENT, "EXECPY_SOCKET": str(self.directory / SOCKET)}
         self.log = self.directory / "log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
@@ -41,7 +41,7 @@ class Daemon:
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise Unable(self.log.read_text(errors="replace").strip()[-300:])
-            with socket.socket(socket.AF_UNIX) as probe:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
                 try:
                     probe.connect(str(self.directory / SOCKET))
                     return
@@ -49,23 +49,13 @@ class Daemon:
                     time.sleep(0.02)
         raise Unable("the daemon does not listen")
 
-    def pids(self):
-        """Of the daemon and everything below it."""
-        children = {}
-        for entry in os.listdir("/proc"):
-            if entry.isdigit():
-                try:
-                    with open(f"/proc/{entry}/stat") as stat:
-                        fields = stat.read().rpartition(")")[2].split()
-                except OSError:
-                    continue
-                children.setdefault(int(fields[1]), []).append(int(entry))
-        found, ahead = [], [self.process.pid]
-        while ahead:
-            pid = ahead.pop()
-            found.append(pid)
-            ahead += children.get(pid, [])
-        return found
+    def settle(self):
+        """Waits until it is idle and its pools are full; returns the pids of all of it."""
+        return process_tree.settle(self.process.pid)
+
+    def client(self, words):
+        """A client of this daemon, kept for samples."""
+        return Runner(words, self.environment, self.directory)
 
     def stop(self):
         atexit.unregister(self.stop)

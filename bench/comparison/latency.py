@@ -3,8 +3,8 @@
 
 All contestants of a workload stand ready. In each round they come in random order; at its turn a
 contestant makes one run that does not count, so that it is not measured with another's leavings
-in the caches, and then its samples. A contestant that takes long makes fewer samples, but no
-contestant by which a target is measured.
+in the caches, and then its samples. A contestant that takes long makes fewer samples, unless a
+target is measured by it; an endless loop takes as long for all, and none makes all its samples.
 """
 import math
 import random
@@ -16,8 +16,8 @@ from .runner import Unable
 
 SAMPLES = 200
 ROUNDS = 20
-BUDGET_S = 30
-LEAST = 20
+BUDGET_S = 20
+LEAST = 10
 QUICK = {"samples": 10, "rounds": 2, "budget": 1, "least": 2}
 
 
@@ -25,7 +25,7 @@ class Entry:
     def __init__(self, contestant, runner):
         self.contestant, self.runner = contestant, runner
         self.samples, self.told, self.failed = [], [], None
-        self.each = self.uncounted = 0
+        self.target = self.each = self.uncounted = 0
 
     def fail(self, reason):
         self.failed = str(reason)
@@ -33,7 +33,7 @@ class Entry:
             self.runner.stop()
             self.runner = None
 
-    def warm_up(self, plan):
+    def warm_up(self, plan, workload):
         """A few runs, from which follows how many samples it will make."""
         try:
             first = self.runner.go(1)[0][0]
@@ -43,16 +43,20 @@ class Entry:
             return
         seconds = statistics.median(times) / 1000 + self.contestant.pause_ms / 1000
         target = plan["samples"]
-        if seconds * target > plan["budget"] and not (self.contestant.key and not plan["quick"]):
+        whole = self.contestant.key and not plan["quick"] and workload.ending != "timeout"
+        if seconds * target > plan["budget"] and not whole:
             target = max(plan["least"], int(plan["budget"] / seconds))
-        self.each = math.ceil(target / plan["rounds"])
+        self.target, self.each = target, math.ceil(target / plan["rounds"])
         self.uncounted = int(seconds < 0.5)
 
     def turn(self):
+        if len(self.samples) >= self.target:
+            return
         try:
             if self.uncounted:
                 self.runner.go(1, self.contestant.pause_ms)
-            for ms, told in self.runner.go(self.each, self.contestant.pause_ms):
+            count = min(self.each, self.target - len(self.samples))
+            for ms, told in self.runner.go(count, self.contestant.pause_ms):
                 self.samples.append(round(ms, 4))
                 self.told.append(told)
         except Unable as error:
@@ -62,9 +66,19 @@ class Entry:
         record = {"title": self.contestant.title, "column": self.contestant.column,
                   "failed": self.failed, "ms": [] if self.failed else self.samples}
         if not self.failed and self.told and len(self.told[0]) == 3:
-            record["wait_ms"] = [float(wait) for _, wait, _ in self.told]
-            record["warm"] = sum(warm == "1" for _, _, warm in self.told)
+            self.sort_out(record)
         return record
+
+    def sort_out(self, record):
+        """A hit is a run whose cell was parked before it was asked for, a miss is any other:
+        those of the other kind do not count, but are told."""
+        wanted = {"hit": "1", "idle": "1", "miss": "0", "on demand": "0"}[record["column"]]
+        right = [warm == wanted for _, _, warm in self.told]
+        record["other_ms"] = [ms for ms, good in zip(record["ms"], right) if not good]
+        record["ms"] = [ms for ms, good in zip(record["ms"], right) if good]
+        record["wait_ms"] = [float(told[1]) for told, good in zip(self.told, right) if good]
+        if not record["ms"]:
+            record["failed"] = f"none of {len(right)} samples was a pool {record['column']}"
 
 
 def plan_of(quick):
@@ -87,9 +101,11 @@ def measure_workload(workload, seed, quick, only):
             except Unable as error:
                 entry.fail(error)
             else:
-                entry.warm_up(plan)
-        for _ in range(plan["rounds"]):
-            turn = [entry for entry in entries if entry.runner]
+                entry.warm_up(plan, workload)
+        for number in range(plan["rounds"]):
+            # Those that make few samples come in every other round, or still fewer.
+            turn = [entry for entry in entries if entry.runner
+                    and number % max(1, plan["rounds"] // entry.target) == 0]
             order.shuffle(turn)
             for entry in turn:
                 entry.turn()
@@ -102,13 +118,14 @@ def measure_workload(workload, seed, quick, only):
 
 def show(workload, records):
     print(f"\n{workload.title}: ms from request to checked result")
-    print(f"{'':32} {'p50':>10} {'p90':>10} {'p99':>10} {'samples':>8}   ×")
+    print(f"{'':42} {'p50':>10} {'p90':>10} {'p99':>10} {'samples':>8}   ×")
     base = records.get("bubblewrap", {}).get("ms")
     base = statistics.median(base) if base else None
     for record in records.values():
         if record["failed"]:
-            print(f"{record['title']:32} failed: {record['failed']}")
+            print(f"{record['title']:42} failed: {record['failed']}")
             continue
-        p50, p90, p99 = (measure.quantile(record["ms"], share) for share in (.5, .9, .99))
+        p50 = statistics.median(record["ms"])
+        p90, p99 = (measure.quantile(record["ms"], share) for share in (.9, .99))
         ratio = f"{p50 / base:.3f}" if base else ""
-        print(f"{record['title']:32} {p50:10.3f} {p90:10.3f} {p99:10.3f} {len(record['ms']):8}   {ratio}")
+        print(f"{record['title']:42} {p50:10.3f} {p90:10.3f} {p99:10.3f} {len(record['ms']):8}   {ratio}")

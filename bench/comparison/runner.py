@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that makes samples when it is told to (the protocol of bench/client/main.c), and the
 places and processes that a contestant needs beside it."""
+import contextlib
 import os
 import pathlib
 import select
@@ -15,6 +16,7 @@ BUILD = pathlib.Path(measure.EXECPY).resolve().parents[2]
 CLIENT = BUILD / "bench" / "bench-client"
 PLACE = BUILD / "bench" / "work"
 PEERS = measure.ROOT / "bench" / "peers"
+WARM_UP = measure.ROOT / "src" / "policy" / "warm_up"
 PYTHON = "/usr/bin/python3"
 PATIENCE_S = 180
 
@@ -57,15 +59,19 @@ class Runner:
             if not ready:
                 raise Unable(f"no answer in {PATIENCE_S} s")
             if not more:
-                raise Unable(f"ended: {self.buffer.decode(errors='replace')[-200:]}")
+                raise Unable(f"the client ended with {self.process.wait(10)}: "
+                             f"{self.buffer.decode(errors='replace')[-200:]}")
             self.buffer += more
         line, self.buffer = self.buffer.split(b"\n", 1)
         return line.decode(errors="replace").removeprefix("wrong: ").removeprefix("unable: ")
 
     def go(self, count, pause_ms=0):
         """[(ms, [what else was told])…]"""
-        self.process.stdin.write(b"go %d %d\n" % (count, pause_ms))
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(b"go %d %d\n" % (count, pause_ms))
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Unable(self.line()) from None
         samples = []
         for _ in range(count):
             line = self.line()
@@ -96,7 +102,8 @@ def end(process):
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe:
-            pipe.close()
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 def place(*names):

@@ -26,6 +26,10 @@ TEMPLATES = {
     "plot": ("numpy", "pandas", "matplotlib.pyplot"),
 }
 
+# Of src/policy/warm_up/, what our templates run before their first cell.
+WARM_UPS = {"bare": (), "numpy": ("numpy.py",), "pandas": ("numpy.py", "pandas.py"),
+            "plot": ("numpy.py", "pandas.py", "plot.py")}
+
 NUMPY = """\
 import numpy as np
 a = np.arange(10000, dtype=float).reshape(100, 100)

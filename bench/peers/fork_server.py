@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fork server as one would write it in Python: imports done once, a fork for each run.
 
-    fork_server.py SOCKET MODULE…
+    fork_server.py SOCKET FILE…     the files import and warm up
 
 The wire is that of bench/client/server.c. The child runs the code, answers by itself, and only
 then ends; the parent answers for children that were killed. Its limits: address space, time.
 """
 import gc
-import importlib
-import io
 import os
 import resource
 import selectors
@@ -19,6 +17,7 @@ import struct
 import sys
 import time
 import traceback
+import warnings
 
 MEMORY = 100 << 20  # beyond what the server has
 FILE = "plot.png"
@@ -121,24 +120,13 @@ class Server:
                     os.kill(pid, signal.SIGKILL)
 
 
-def warm_up(modules):
-    """What the workloads do, so that nothing is done for the first time in a child."""
-    for module in modules:
-        importlib.import_module(module)
-    if "numpy" in modules:
-        numpy = sys.modules["numpy"]
-        numpy.ones((100, 100)) @ numpy.ones((100, 100))
-    if "pandas" in modules:
-        pandas = sys.modules["pandas"]
-        table = pandas.read_csv(io.StringIO("a,b\n1,2\n1,3\n"))
-        table.groupby("a")["b"].agg(["sum", "mean"]).to_csv()
-    if "matplotlib.pyplot" in modules:
-        plot = sys.modules["matplotlib.pyplot"]
-        figure, axes = plot.subplots()
-        axes.plot([1, 2])
-        axes.set_title("x")
-        figure.savefig(io.BytesIO())
-        plot.close(figure)
+def warm_up(files):
+    """Imports and first uses, the same that our templates have behind them."""
+    warnings.simplefilter("ignore")
+    for path in files:
+        with open(path, encoding="utf-8") as file:
+            exec(compile(file.read(), path, "exec"), {"__name__": "warm_up"})
+    warnings.resetwarnings()
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ for (const module of modules) {
     await pyodide.loadPackage(module.split(".")[0], { messageCallback() {}, errorCallback() {} });
     pyodide.runPython(`import ${module}`);
   } catch {
-    console.log(`unable: ${module.split(".")[0]} is not in Pyodide's npm package, and its wheel cannot be fetched`);
+    const name = module.split(".")[0];
+    console.log(`unable: ${name} is not in Pyodide's npm package, and its wheel cannot be fetched`);
     process.exit(1);
   }
 }
@@ -90,7 +91,8 @@ function serve(path) {
       if (data.length < 12 || data.length < 12 + data.readUInt32LE(8))
         return;
       const status = Buffer.from(limited(data.toString("utf8", 12), data.readUInt32LE(0)));
-      const parts = [status, Buffer.concat(out), Buffer.concat(said), data.readUInt32LE(4) ? fetched() : Buffer.alloc(0)];
+      const file = data.readUInt32LE(4) ? fetched() : Buffer.alloc(0);
+      const parts = [status, Buffer.concat(out), Buffer.concat(said), file];
       data = Buffer.alloc(0);
       const head = Buffer.alloc(16);
       parts.forEach((part, i) => head.writeUInt32LE(part.length, 4 * i));
