@@ -12,6 +12,7 @@
 
 /* A request. */
 #define CODE_BYTES_MAX         (1 * MIB) /* the verifier needs 0.5 KB a byte in the worst case */
+#define BATCH_CODES_MAX        1000      /* one cell checks, with the bytes of one code at most */
 #define ARGUMENT_COUNT_MAX     256
 #define ARGUMENT_BYTES_MAX     (64 * KIB) /* all arguments together */
 #define ENVIRONMENT_COUNT_MAX  256
@@ -25,6 +26,7 @@
 #define RESPONSE_BYTES_MAX   (32 * MIB) /* values, displays, error of one run */
 #define BUNDLE_TYPES_MAX     64         /* MIME types of one value or display */
 #define VERDICT_BYTES_MAX    (1 * MIB)  /* 200 findings of at most 900 bytes */
+#define VERDICTS_BYTES_MAX   (4 * MIB)  /* of all codes that one cell judges */
 #define DISPLAY_COUNT_MAX    256
 #define TRACEBACK_FRAMES_MAX 64
 #define REPR_CHARACTERS_MAX  (64 * KIB) /* text/plain of a value; longer is shortened */

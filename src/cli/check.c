@@ -5,13 +5,16 @@
 #include "cli/options.h"
 #include "cli/sarif.h"
 
+#include "base/bounds.h"
 #include "base/cleanup.h"
 #include "engine/json.h"
 #include "policy/rules.h"
 #include "policy/text.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,9 +96,9 @@ struct findings {
 	struct execpy_result *result;
 };
 
-static struct findings findings_of(const struct options *options, struct execpy_result *result)
+static struct findings findings_of(struct span code, struct execpy_result *result)
 {
-	struct span code = bytes_span(&options->code), inner;
+	struct span inner;
 	struct findings findings = {.result = result};
 	uint32_t lines = 0;
 
@@ -222,7 +225,7 @@ static void print_json(const char *path, bool blocked, const struct findings *fi
 }
 
 /* A dry run. The decision is the verdict's, or an anomaly's. */
-static int tell_probe(struct report *report, const struct options *options, const char *path,
+static int tell_probe(struct report *report, struct span code, const char *path,
 		      const struct findings *findings, struct execpy_result *result)
 {
 	enum execpy_status status = execpy_result_status(result);
@@ -240,7 +243,7 @@ static int tell_probe(struct report *report, const struct options *options, cons
 		bytes_append_text(&out, "\n");
 		return write_out(report, &out);
 	}
-	print_text(report, path, options->code.length == 0, findings, &out);
+	print_text(report, path, code.length == 0, findings, &out);
 	if (status != EXECPY_BLOCKED) {
 		size_t length = 0;
 		const char *text = execpy_result_probe_text(result, &length);
@@ -250,16 +253,16 @@ static int tell_probe(struct report *report, const struct options *options, cons
 	return write_out(report, &out);
 }
 
-static int tell(struct report *report, const struct options *options, const char *path,
+static int tell(struct report *report, struct span code, const char *path,
 		struct execpy_result *result)
 {
 	bool blocked = execpy_result_status(result) == EXECPY_BLOCKED;
-	struct findings findings = findings_of(options, result);
+	struct findings findings = findings_of(code, result);
 	autobytes out = {0};
 
 	if (report->probe && execpy_result_status(result) != EXECPY_INTERNAL_ERROR &&
 	    execpy_result_status(result) != EXECPY_CANCELLED)
-		return tell_probe(report, options, path, &findings, result);
+		return tell_probe(report, code, path, &findings, result);
 	if (!blocked && execpy_result_status(result) != EXECPY_OK) {
 		const char *reason = execpy_result_reason(result);
 		char why[640];
@@ -282,40 +285,147 @@ static int tell(struct report *report, const struct options *options, const char
 	if (report->json)
 		print_json(path, blocked, &findings, &out);
 	else
-		print_text(report, path, options->code.length == 0, &findings, &out);
+		print_text(report, path, code.length == 0, &findings, &out);
 	return write_out(report, &out);
 }
 
-/* One input. 0 to go on with the next, or a negative errno when the request
- * itself is wrong or nobody listens: both are told. */
-static int judge(struct report *report, struct options *options, struct execpy_engine **engine,
-		 const char *path)
-{
-	const char *shown = !path ? "<string>" : strcmp(path, "-") == 0 ? "<stdin>" : path;
-	const struct execpy_options engine_options = {.no_daemon = options->no_daemon};
-	struct execpy_result *result = NULL;
-	struct execpy_error err = {0};
-	int r;
+/* One input, once it was read. */
+struct input {
+	const char *shown;
+	struct bytes code;
+	struct execpy_error unread; /* why not, if its number is set */
+};
 
-	if (options_load(options, path, &err) < 0) {
-		fail_input(report, shown, err.text, false);
-		return 0;
+/* Inputs that are judged together, and told in their order. */
+struct group {
+	struct report *report;
+	struct input inputs[BATCH_CODES_MAX];
+	size_t count, told, bytes;
+	int result; /* negative: nobody listens any more */
+};
+
+static void read_input(struct group *group, struct options *options, const char *path)
+{
+	struct input *input = &group->inputs[group->count++];
+
+	*input = (struct input){
+		.shown = !path                    ? "<string>"
+			 : strcmp(path, "-") == 0 ? "<stdin>"
+						  : path,
+	};
+	options_load(options, path, &input->unread);
+	input->code = options->code;
+	options->code = (struct bytes){0};
+	group->bytes += input->code.length;
+}
+
+/* Tells what was not read, up to the next input that was; NULL at the end. */
+static struct input *next_input(struct group *group)
+{
+	for (; group->told < group->count; group->told++) {
+		struct input *input = &group->inputs[group->told];
+
+		if (input->unread.number == 0)
+			return input;
+		fail_input(group->report, input->shown, input->unread.text, false);
 	}
-	if (!*engine) {
+	return NULL;
+}
+
+static void tell_next(void *user, size_t index, struct execpy_result *result)
+{
+	struct group *group = user;
+	struct input *input = next_input(group);
+
+	if (input && group->result == 0)
+		group->result = tell(group->report, bytes_span(&input->code), input->shown, result);
+	group->told++;
+	execpy_result_free(result);
+}
+
+static int probe_each(struct group *group, struct execpy_engine *engine,
+		      struct execpy_request *request, const struct execpy_code *codes, size_t count,
+		      struct execpy_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0 && group->result == 0; i++) {
+		struct execpy_result *result = NULL;
+
+		request->code = codes[i].code;
+		request->code_length = codes[i].code_length;
+		r = execpy_probe(engine, request, &result, err);
+		if (r == 0)
+			tell_next(group, i, result);
+	}
+	return r;
+}
+
+/* Negative when there is no use in going on: the request itself is wrong, there is
+ * no engine, or nobody listens. It was told. */
+static int judge(struct group *group, struct options *options, struct execpy_engine **engine)
+{
+	const struct execpy_options engine_options = {.no_daemon = options->no_daemon};
+	struct report *report = group->report;
+	struct execpy_code codes[BATCH_CODES_MAX];
+	struct execpy_error err = {0};
+	size_t count = 0;
+	bool ours = false;
+	int r = 0;
+
+	for (size_t i = 0; i < group->count; i++) {
+		const struct bytes *code = &group->inputs[i].code;
+
+		if (group->inputs[i].unread.number == 0)
+			codes[count++] = (struct execpy_code){
+				.code = code->data ? (const char *)code->data : "",
+				.code_length = code->length,
+			};
+	}
+	if (count > 0 && !*engine) {
 		r = execpy_open(&engine_options, engine, &err);
-		if (r < 0) {
-			fail_input(report, shown, err.text, true);
-			return r;
-		}
+		ours = r < 0;
 	}
-	r = report->probe ? execpy_probe(*engine, &options->request, &result, &err)
-			  : execpy_check(*engine, &options->request, &result, &err);
+	if (r == 0 && report->probe)
+		r = probe_each(group, *engine, &options->request, codes, count, &err);
+	else if (r == 0 && count > 0)
+		r = execpy_check_many(*engine, &options->request, codes, count, tell_next, group,
+				      &err);
 	if (r < 0) {
-		fail_input(report, shown, err.text, false);
+		struct input *input = next_input(group);
+
+		fail_input(report, input ? input->shown : "execpy", err.text, ours);
 		return r;
 	}
-	r = tell(report, options, shown, result);
-	execpy_result_free(result);
+	next_input(group);
+	return group->result;
+}
+
+/* All inputs, as many at a time as one cell takes. */
+static int judge_all(struct report *report, struct options *options)
+{
+	size_t count = options->has_code ? 1 : options->path_count;
+	struct execpy_engine *engine = NULL;
+	autofree struct group *group = malloc(sizeof *group);
+	int r = 0;
+
+	if (!group) {
+		settle(report, own_error("out of memory"));
+		return -ENOMEM;
+	}
+	group->report = report;
+	group->result = 0;
+	for (size_t i = 0; i < count && r == 0;) {
+		group->count = group->told = group->bytes = 0;
+		do
+			read_input(group, options, options->has_code ? NULL : options->paths[i]);
+		while (++i < count && group->count < BATCH_CODES_MAX &&
+		       group->bytes < CODE_BYTES_MAX);
+		r = judge(group, options, &engine);
+		for (size_t k = 0; k < group->count; k++)
+			bytes_free(&group->inputs[k].code);
+	}
+	execpy_close(engine);
 	return r;
 }
 
@@ -339,9 +449,7 @@ static void finish(struct report *report)
 
 static int check(struct report *report, struct options *options)
 {
-	struct execpy_engine *engine = NULL;
 	size_t count = options->has_code ? 1 : options->path_count;
-	int r = 0;
 
 	if (options->has_code && options->path_count)
 		return usage_error("either -c or files, not both");
@@ -360,11 +468,8 @@ static int check(struct report *report, struct options *options)
 	report->colours = colours_wanted();
 	signal(SIGPIPE, SIG_IGN);
 	sarif_begin(&report->sarif);
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = judge(report, options, &engine, options->has_code ? NULL : options->paths[i]);
-	if (r == 0)
+	if (judge_all(report, options) == 0)
 		finish(report);
-	execpy_close(engine);
 	return report->status;
 }
 

@@ -11,7 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define READ_BYTES (64 * 1024) /* of what does not say how much there is */
 
 static const struct {
 	const char *name;
@@ -57,12 +60,18 @@ int read_whole(const char *path, size_t limit, struct bytes *out, struct execpy_
 	bool standard = strcmp(path, "-") == 0;
 	autofd opened = standard ? -1 : open(path, O_RDONLY | O_CLOEXEC);
 	int fd = standard ? STDIN_FILENO : opened;
+	struct stat info;
+	size_t guess = READ_BYTES;
 
 	if (fd < 0)
 		return fail((struct error *)err, errno, "%s", path);
+	/* As much as a file has, and one more to see its end. */
+	if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size < READ_BYTES)
+		guess = (size_t)info.st_size + 1;
+	bytes_reserve(out, guess);
 	for (;;) {
-		uint8_t *room = bytes_reserve(out, 64 * 1024);
-		ssize_t r = room ? read(fd, room, 64 * 1024) : -1;
+		uint8_t *room = bytes_reserve(out, 1);
+		ssize_t r = room ? read(fd, room, out->capacity - out->length) : -1;
 
 		if (!room)
 			return fail((struct error *)err, -out->failed, "%s", path);

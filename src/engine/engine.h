@@ -93,6 +93,13 @@ struct execpy_result {
 	struct execpy_finding *findings; /* the public view of the verdict */
 };
 
+/* Codes that are checked in the same cell behind the run's own. */
+struct batch {
+	struct execpy_result *results[BATCH_CODES_MAX];
+	size_t count;
+	size_t judged; /* how many got their verdict */
+};
+
 enum run_state { RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_DONE };
 
 struct run {
@@ -103,6 +110,7 @@ struct run {
 	const struct execpy_request *request;
 	struct execpy_callbacks callbacks;
 	struct execpy_result *result;
+	struct batch *batch; /* or NULL */
 	int mailbox, verdict, workspace, streams[3];
 	struct event *stream_events[3], *source_event;
 	struct bytes stdin_pending;
@@ -146,6 +154,15 @@ int spawn_warden(struct execpy_engine *engine, const struct execpy_options *opti
 
 /* run.c */
 int run_begin(struct run *run, struct error *err);
+/* What to do with a request beside running it. */
+struct run_purpose {
+	bool check_only, probe;
+	struct batch *batch;
+};
+int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
+	       const struct execpy_callbacks *callbacks, const struct run_purpose *purpose,
+	       struct execpy_result **ret_result, struct error *err);
+void run_make_id(char id[40]);
 void run_message(struct run *run, const struct frame *frame, int *fds, size_t count);
 void run_engine_died(struct run *run);
 void run_cancel(struct run *run);
@@ -160,6 +177,8 @@ int engine_say(struct execpy_engine *engine, const struct bytes *frame, const in
 /* Checks the run's request and takes over what is needed of it: limits, code,
  * policy, hashes of the files. Negative: the request is wrong. */
 int request_take(struct run *run, struct error *err);
+/* Copies a code, without the Markdown fence that may be around it. */
+int request_take_code(struct execpy_result *result, struct span code, struct error *err);
 
 /* capture.c */
 /* Keeps what the limit allows; returns how many of the bytes are within it. */

@@ -108,6 +108,22 @@ EXECPY_API int execpy_failure(const struct execpy_request *request,
  * called. Otherwise as execpy_run(). */
 EXECPY_API int execpy_check(struct execpy_engine *engine, const struct execpy_request *request,
 			    struct execpy_result **ret_result, struct execpy_error *error);
+/* One of many codes. */
+struct execpy_code {
+	const char *code;
+	size_t code_length;
+};
+
+/* The verdicts on many codes, told one by one in their order, each as by
+ * execpy_check() with the request's other fields (its own code is not looked at).
+ * One cell judges several, one after another: nothing of them is ever run. A code
+ * with which the cell ends is judged again in a fresh one, and only what happens
+ * there counts for its verdict. The result is the receiver's. */
+EXECPY_API int execpy_check_many(struct execpy_engine *engine, const struct execpy_request *request,
+				 const struct execpy_code *codes, size_t count,
+				 void (*tell)(void *user, size_t index,
+					      struct execpy_result *result),
+				 void *user, struct execpy_error *error);
 /* A dry run: the verdict, and if it allows the code, a run in a throw-away cell
  * with at most 1 s and 50 MiB, of which everything is discarded but the record
  * of what it did: execpy_result_check_json(). */

@@ -129,23 +129,23 @@ static int check_limits(struct run *run, struct error *err)
 }
 
 /* Models wrap code in Markdown fences: what is inside is the code. */
-static int take_code(struct run *run, struct error *err)
+int request_take_code(struct execpy_result *result, struct span code, struct error *err)
 {
-	struct span code = {(const uint8_t *)run->request->code, run->request->code_length};
 	struct span inner;
 
-	if (fence_strip(code, &inner, &run->result->fence_line)) {
-		run->result->fenced = true;
+	if (fence_strip(code, &inner, &result->fence_line)) {
+		result->fenced = true;
 		code = inner;
 	}
-	bytes_append(&run->result->code, code.data, code.length);
-	return run->result->code.failed ? fail(err, ENOMEM, "code") : 0;
+	bytes_append(&result->code, code.data, code.length);
+	return result->code.failed ? fail(err, ENOMEM, "code") : 0;
 }
 
 int request_take(struct run *run, struct error *err)
 {
 	const struct execpy_request *request = run->request;
 	struct execpy_result *result = run->result;
+	struct span code = {(const uint8_t *)request->code, request->code_length};
 	int r;
 
 	if (request->code_length > CODE_BYTES_MAX)
@@ -161,7 +161,7 @@ int request_take(struct run *run, struct error *err)
 	if (r == 0)
 		r = check_limits(run, err);
 	if (r == 0)
-		r = take_code(run, err);
+		r = request_take_code(result, code, err);
 	if (r == 0)
 		r = policy_load(request->policy ? request->policy : "strict", &run->policy, err);
 	if (r == 0)

@@ -78,27 +78,43 @@ uint64_t result_number_field(struct span body, enum field_name name)
 	return number;
 }
 
-/* Written before user code, and out of its reach since. */
-static void take_verdict(struct execpy_result *result, int fd)
+static bool take_verdict(struct execpy_result *result, struct reader *frames)
 {
-	autobytes bytes = {0};
 	struct error err = {0};
-	struct reader reader;
 	struct frame frame;
 	struct field field;
+	int r = frame_next(frames, VERDICT_BYTES_MAX, &frame);
 
-	if (verdict_read(fd, &bytes, &err) < 0 || bytes.length == 0)
-		return;
-	reader = reader_of(bytes_span(&bytes));
-	if (frame_next(&reader, VERDICT_BYTES_MAX, &frame) != 1 || frame.type != MESSAGE_VERDICT ||
+	if (r == 0)
+		return false;
+	if (r != 1 || frame.type != MESSAGE_VERDICT ||
 	    !result_find_field(frame.body, FIELD_FINDINGS, &field) ||
 	    verdict_decode(field.value, &result->verdict, &err) < 0) {
 		snprintf(result->internal, sizeof result->internal,
 			 "the verdict cannot be read: %.200s", err.text);
-		return;
+		return false;
 	}
 	result->has_verdict = true;
 	result->verify_us = result_number_field(frame.body, FIELD_VERIFY_US);
+	return true;
+}
+
+/* Written before user code, and out of its reach since: one a code. */
+static void take_verdicts(struct run *run)
+{
+	struct batch *batch = run->batch;
+	autobytes bytes = {0};
+	struct error err = {0};
+	struct reader frames;
+
+	if (verdict_read(run->verdict, &bytes, &err) < 0)
+		return;
+	frames = reader_of(bytes_span(&bytes));
+	if (!take_verdict(run->result, &frames))
+		return;
+	while (batch && batch->judged < batch->count &&
+	       take_verdict(batch->results[batch->judged], &frames))
+		batch->judged++;
 }
 
 /* What the audit hook saw; the warden's word, if there is one, goes first. */
@@ -203,8 +219,18 @@ static enum execpy_status decide_verdict(struct run *run)
 {
 	switch (run->ending) {
 	case ENDING_EXITED:
-		if (run->result->has_verdict)
-			return run->result->verdict.blocked ? EXECPY_BLOCKED : EXECPY_OK;
+	case ENDING_TIME:
+	case ENDING_CPU:
+	case ENDING_MEMORY:
+		break;
+	default:
+		return EXECPY_INTERNAL_ERROR;
+	}
+	/* What came behind it, in a batch, does not touch it. */
+	if (run->result->has_verdict)
+		return run->result->verdict.blocked ? EXECPY_BLOCKED : EXECPY_OK;
+	switch (run->ending) {
+	case ENDING_EXITED:
 		if (run->has_status && WIFSIGNALED(run->status))
 			return unverified(run, "the parser crashed on it");
 		return EXECPY_INTERNAL_ERROR;
@@ -320,6 +346,13 @@ static void explain(struct execpy_result *result)
 		snprintf(result->reason, sizeof result->reason, "%s", result->internal);
 }
 
+/* A verdict that came along in a batch; its run told everything else. */
+static void finish_member(struct execpy_result *member)
+{
+	member->status = member->verdict.blocked ? EXECPY_BLOCKED : EXECPY_OK;
+	explain(member);
+}
+
 void result_finish(struct run *run)
 {
 	struct execpy_result *result = run->result;
@@ -329,12 +362,14 @@ void result_finish(struct run *run)
 		result->response.ceiling = RESPONSE_BYTES_MAX;
 		mailbox_read_response(run->mailbox, &result->response, &err);
 		mailbox_read_frames(run->mailbox, &result->frames, &err);
-		take_verdict(result, run->verdict);
+		take_verdicts(run);
 		result_index(result);
 	}
 	result->total_us = (uint64_t)(now_us() - run->began_us);
 	result->status = decide(run);
 	explain(result);
+	for (size_t i = 0; run->batch && i < run->batch->judged; i++)
+		finish_member(run->batch->results[i]);
 }
 
 struct span result_code_line(const struct execpy_result *result, uint64_t number)

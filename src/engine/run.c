@@ -237,6 +237,11 @@ static void make_request(struct run *run, struct bytes *frame)
 		frame->failed = policy.failed;
 	frame_put(frame, FIELD_POLICY, policy.data, policy.length);
 	frame_put(frame, FIELD_CODE, run->result->code.data, run->result->code.length);
+	for (size_t i = 0; run->batch && i < run->batch->count; i++) {
+		const struct bytes *code = &run->batch->results[i]->code;
+
+		frame_put(frame, FIELD_CODE, code->data, code->length);
+	}
 	frame_put_number(frame, FIELD_STDIN, request->stdin_fd >= 0);
 	frame_put_number(frame, FIELD_WALL_US, run->result->limits.time_ms * 1000);
 	frame_put_number(frame, FIELD_CHECK, run->result->check_only);
@@ -547,7 +552,7 @@ static int ask_cell(struct run *run, struct error *err)
 
 /* A sortable id: 48 bits of milliseconds and 80 of randomness, in Crockford's
  * base 32, as a ULID has them. */
-static void make_id(char id[40])
+void run_make_id(char id[40])
 {
 	static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 	struct timespec now;
@@ -584,7 +589,7 @@ int run_begin(struct run *run, struct error *err)
 
 	if (r < 0)
 		return r;
-	make_id(run->result->id);
+	run_make_id(run->result->id);
 	run->began_us = now_us();
 	return ask_cell(run, err);
 }
@@ -608,9 +613,9 @@ void run_free(struct run *run)
 	free(run);
 }
 
-static int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
-		      const struct execpy_callbacks *callbacks, bool check_only, bool probe,
-		      struct execpy_result **ret_result, struct error *err)
+int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
+	       const struct execpy_callbacks *callbacks, const struct run_purpose *purpose,
+	       struct execpy_result **ret_result, struct error *err)
 {
 	struct execpy_result *result = calloc(1, sizeof *result);
 	struct run *run = calloc(1, sizeof *run);
@@ -623,8 +628,9 @@ static int run_to_end(struct execpy_engine *engine, const struct execpy_request 
 		return fail(err, ENOMEM, "run");
 	}
 	result->exit_code = -1;
-	result->check_only = check_only;
-	result->probe = probe;
+	result->check_only = purpose->check_only;
+	result->probe = purpose->probe;
+	run->batch = purpose->batch;
 	run->engine = engine;
 	run->request = request;
 	run->result = result;
@@ -660,20 +666,25 @@ int execpy_run(struct execpy_engine *engine, const struct execpy_request *reques
 	       const struct execpy_callbacks *callbacks, struct execpy_result **ret_result,
 	       struct execpy_error *error)
 {
-	return run_to_end(engine, request, callbacks, false, false, ret_result,
-			  (struct error *)error);
+	const struct run_purpose purpose = {0};
+
+	return run_to_end(engine, request, callbacks, &purpose, ret_result, (struct error *)error);
 }
 
 int execpy_check(struct execpy_engine *engine, const struct execpy_request *request,
 		 struct execpy_result **ret_result, struct execpy_error *error)
 {
-	return run_to_end(engine, request, NULL, true, false, ret_result, (struct error *)error);
+	const struct run_purpose purpose = {.check_only = true};
+
+	return run_to_end(engine, request, NULL, &purpose, ret_result, (struct error *)error);
 }
 
 int execpy_probe(struct execpy_engine *engine, const struct execpy_request *request,
 		 struct execpy_result **ret_result, struct execpy_error *error)
 {
-	return run_to_end(engine, request, NULL, false, true, ret_result, (struct error *)error);
+	const struct run_purpose purpose = {.probe = true};
+
+	return run_to_end(engine, request, NULL, &purpose, ret_result, (struct error *)error);
 }
 
 int execpy_failure(const struct execpy_request *request, const struct execpy_error *reason,
@@ -690,7 +701,7 @@ int execpy_failure(const struct execpy_request *request, const struct execpy_err
 	result->template = strdup(request->template ? request->template : "auto");
 	snprintf(result->internal, sizeof result->internal, "%s", reason->text);
 	snprintf(result->reason, sizeof result->reason, "%s", reason->text);
-	make_id(result->id);
+	run_make_id(result->id);
 	if (!result->policy || !result->template) {
 		execpy_result_free(result);
 		return -ENOMEM;

@@ -66,10 +66,12 @@ int hygiene_streams(struct error *err);
 /* Maps the mailbox; its descriptor may then be closed. Stage: cell. */
 int outbox_open(int fd, struct error *err);
 struct span outbox_request(void);
-/* Where the verdict is written once and for all, before user code. */
+/* Where verdicts are written once and for all, before user code. */
 void outbox_take_verdict(int fd);
-/* Writes the verdict and closes its descriptor: 0 or a negative errno. */
+/* Writes a verdict: 0 or a negative errno. */
 int outbox_write_verdict(const struct bytes *frame);
+/* Closes their descriptor: 0 or a negative errno. */
+int outbox_close_verdict(void);
 /* Appends whole frames to the response, or nothing: -ENOSPC when they do not
  * fit, -EPERM in a process that the user's code forked. In a template, which
  * has no mailbox, what its warm-up shows is dropped. */
@@ -100,6 +102,11 @@ struct span run_source(void);
  * code. */
 int judge(struct span code, const struct policy *policy, const struct verify_context *context,
 	  struct error *err);
+/* Leaves a verdict on each code of a request, in their order: 0 or a negative
+ * errno. Stops when no more fit; the engine sees how many there are. Stage: cell,
+ * where none of them will run. */
+int judge_each(struct span request, const struct policy *policy,
+	       const struct verify_context *context, struct error *err);
 
 /* audit.c */
 

@@ -6,11 +6,17 @@
  * before anything else, to a descriptor that is closed at once, so that the code
  * cannot touch it; if the process dies before that, the engine finds none and
  * says that the code could not be verified. What is run are the very bytes
- * that were judged. */
+ * that were judged.
+ *
+ * Where nothing will run, one cell judges many codes, one after another. Each
+ * verdict is out before the next code is looked at, so that a code which takes
+ * the process with it takes no other's verdict: a new cell goes on
+ * (engine/batch.c). */
 #include "guest/guest.h"
 
 #include "base/cleanup.h"
 
+#include <errno.h>
 #include <time.h>
 
 static uint64_t microseconds(void)
@@ -21,27 +27,68 @@ static uint64_t microseconds(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-int judge(struct span code, const struct policy *policy, const struct verify_context *context,
-	  struct error *err)
+/* Verifies and writes: the verdict in *ret_verdict, and the length of its frame. */
+static int judge_one(struct span code, const struct policy *policy,
+		     const struct verify_context *context, struct verdict *ret_verdict,
+		     size_t *ret_length, struct error *err)
 {
 	uint64_t began = microseconds();
-	autoverdict verdict = {0};
 	autobytes encoded = {0};
 	autobytes frame = {0};
 	size_t at;
-	int r = verify(code, policy, context, &verdict, err);
+	int r = verify(code, policy, context, ret_verdict, err);
 
 	if (r < 0)
 		return r;
-	verdict_encode(&verdict, &encoded);
+	verdict_encode(ret_verdict, &encoded);
 	at = frame_begin(&frame, MESSAGE_VERDICT, 0);
 	frame_put(&frame, FIELD_FINDINGS, encoded.data, encoded.length);
 	frame_put_number(&frame, FIELD_VERIFY_US, microseconds() - began);
 	r = encoded.failed ? encoded.failed : frame_end(&frame, at);
 	if (r == 0)
 		r = outbox_write_verdict(&frame);
+	*ret_length = frame.length;
+	return r < 0 ? fail(err, -r, "cell: write the verdict") : 0;
+}
+
+int judge(struct span code, const struct policy *policy, const struct verify_context *context,
+	  struct error *err)
+{
+	autoverdict verdict = {0};
+	size_t length;
+	int r = judge_one(code, policy, context, &verdict, &length, err);
+
 	if (r < 0)
-		return fail(err, -r, "cell: write the verdict");
+		return r;
+	r = outbox_close_verdict();
+	if (r < 0)
+		return fail(err, -r, "cell: close the verdict");
 	audit_know_imports(&verdict);
 	return verdict.blocked ? 0 : 1;
+}
+
+int judge_each(struct span request, const struct policy *policy,
+	       const struct verify_context *context, struct error *err)
+{
+	struct reader reader = reader_of(request), fields;
+	struct frame frame;
+	struct field field;
+	size_t written = 0, length;
+
+	if (frame_next(&reader, MAILBOX_REQUEST_BYTES, &frame) != 1)
+		return refuse(err, EBADMSG, "cell: no request");
+	fields = frame_fields(&frame);
+	while (written <= VERDICTS_BYTES_MAX - VERDICT_BYTES_MAX &&
+	       frame_next_field(&fields, &field) == 1) {
+		autoverdict verdict = {0};
+		int r;
+
+		if (field.name != FIELD_CODE)
+			continue;
+		r = judge_one(field.value, policy, context, &verdict, &length, err);
+		if (r < 0)
+			return r;
+		written += length;
+	}
+	return 0;
 }

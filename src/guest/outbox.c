@@ -50,6 +50,11 @@ int outbox_write_verdict(const struct bytes *frame)
 		if (r > 0)
 			done += (size_t)r;
 	}
+	return 0;
+}
+
+int outbox_close_verdict(void)
+{
 	return close(verdict) < 0 ? -errno : 0;
 }
 

@@ -384,10 +384,13 @@ void run_request(struct span request)
 
 	if (read_order(request, &order) < 0)
 		give_up("the request cannot be read");
-	verdict = judge(source, &order.policy, &order.context, &err);
+	if (order.check_only)
+		verdict = judge_each(request, &order.policy, &order.context, &err);
+	else
+		verdict = judge(source, &order.policy, &order.context, &err);
 	if (verdict < 0)
 		give_up(err.text);
-	if (verdict == 0 || order.check_only)
+	if (verdict == 0)
 		outbox_finish(0);
 	globals = prepare(&order);
 	if (!globals)

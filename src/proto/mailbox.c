@@ -108,17 +108,17 @@ int verdict_create(struct error *err)
 	return fd < 0 ? fail(err, errno, "verdict: memfd_create") : fd;
 }
 
-int verdict_read(int fd, struct bytes *ret_frame, struct error *err)
+int verdict_read(int fd, struct bytes *ret_frames, struct error *err)
 {
 	off_t length = lseek(fd, 0, SEEK_END);
 	uint8_t *room;
 
-	bytes_clear(ret_frame);
-	if (length < 0 || length > (off_t)VERDICT_BYTES_MAX)
+	bytes_clear(ret_frames);
+	if (length < 0 || length > (off_t)VERDICTS_BYTES_MAX)
 		return refuse(err, EBADMSG, "verdict: odd length");
-	room = bytes_reserve(ret_frame, (size_t)length);
+	room = bytes_reserve(ret_frames, (size_t)length);
 	if (!room || pread(fd, room, (size_t)length, 0) != (ssize_t)length)
 		return fail(err, errno, "verdict: read");
-	ret_frame->length = (size_t)length;
+	ret_frames->length = (size_t)length;
 	return 0;
 }

@@ -15,8 +15,9 @@
  *     4 MiB    the response: frames, appended
  *
  * The verdict does not go this way: user code could rewrite it. It has a memfd
- * of its own, which the cell writes once, with write(), and closes before user
- * code runs; what is in it afterwards nobody inside can reach.
+ * of its own, which the cell writes with write() and closes before user code
+ * runs; what is in it afterwards nobody inside can reach. When code is only
+ * checked, one cell may judge several, one frame each.
  *
  * Everything in the mailbox is the cell's own word and counts for nothing but its
  * value, displays and error. Pages cost memory only when they are touched;
@@ -51,10 +52,10 @@ int mailbox_create(struct error *err);
 /* Maps the whole of it (the cell) or only the header (the warden). NULL and err. */
 void *mailbox_map(int fd, size_t length, struct error *err);
 
-/* Where the verdict goes: an empty memfd. And what was written there: the caller
- * reads at most VERDICT_BYTES_MAX. */
+/* Where verdicts go: an empty memfd. And what was written there: at most
+ * VERDICTS_BYTES_MAX. */
 int verdict_create(struct error *err);
-int verdict_read(int fd, struct bytes *ret_frame, struct error *err);
+int verdict_read(int fd, struct bytes *ret_frames, struct error *err);
 
 /* The engine's side. Writes one whole request frame. */
 int mailbox_write_request(int fd, const struct bytes *frame, struct error *err);

@@ -226,11 +226,56 @@ def test_many_files(check):
 
 
 def test_one_file_does_not_judge_the_next(check):
-    """Each is a fresh cell: names, aliases and files of one are not known to the other."""
+    """Names, aliases and files of one are not known to the other."""
     found = objects(check("--json", "a.py", "b.py", files={
         "a.py": "import os as m\nopen('made.txt', 'w')\n",
         "b.py": "m.system('x')\nprint(open('made.txt').read())\n"}))
     assert {f["rule"] for f in found[1]["findings"]} >= {"undefined-name", "file-not-found"}
+
+
+# 60,000 statements take longer than 50 ms, and half a million lists more than 100 MiB.
+SLOW = "x = 1\n" * 60_000
+VAST = "x = [" + "[]," * 300_000 + "]\n"
+
+
+@pytest.mark.parametrize("bomb, limit, how", [(SLOW, ("--time", "50ms"), "it took too long"),
+                                              (VAST, (), "it took too much memory")])
+def test_only_what_ends_the_cell_is_blamed(check, bomb, limit, how):
+    """Many files share a cell. Those beside the one that ends it get the verdicts that each gets
+    alone, wherever it stands."""
+    files = {"fine.py": FINE, "bomb.py": bomb, "eval.py": EVAL, "also.py": bomb, "warned.py": WARNED}
+    alone = {name: objects(check("--json", *limit, name, files=files))[0] for name in files}
+    for order in (files, sorted(files), list(reversed(files))):
+        assert objects(check("--json", *limit, *order, timeout=60)) == [alone[n] for n in order]
+    for name in ("bomb.py", "also.py"):
+        assert [(f["rule"], f["message"]) for f in alone[name]["findings"]] == \
+            [("verifier-crash", f"the code could not be verified: {how}")]
+    assert [alone[n]["decision"] for n in files] == ["allow", "block", "block", "block", "allow"]
+
+
+def test_more_files_than_one_cell_takes(check):
+    """By number, by bytes, and by what is said of them: nothing is lost at the seams."""
+    many = {f"{i}.py": FINE if i % 7 else EVAL for i in range(1100)}
+    done = check(*many, files=many, timeout=60)
+    assert done.out.splitlines()[-1] == "1100 files: 158 blocked, 942 allowed"
+    large = {f"l{i}.py": f"x = '{'y' * 200_000}'\nundefined{i}\n" for i in range(12)}
+    found = objects(check("--json", *large, files=large))
+    assert [[f["message"] for f in o["findings"]] for o in found] == \
+        [[f"name 'undefined{i}' is not defined"] for i in range(12)]
+    wordy = {f"w{i}.py": "".join(f"name{i}_{k}\n" for k in range(250)) for i in range(60)}
+    found = objects(check("--json", *wordy, files=wordy))
+    assert [o["path"] for o in found] == list(wordy)
+    assert [len(o["findings"]) for o in found] == [200] * 60
+    assert all(f"name{i}_0'" in o["findings"][0]["message"] for i, o in enumerate(found))
+
+
+def test_a_file_gets_the_same_verdict_among_others(check):
+    """Of what the corpora hold, in one batch and each alone."""
+    rows = (host.REPOSITORY / "tests/corpus/attacks.jsonl").read_text().splitlines()[::9]
+    files = {f"{i}.py": json.loads(row)["code"] for i, row in enumerate(rows)}
+    alone = [objects(check("--json", name, files=files))[0] for name in files]
+    assert objects(check("--json", *files)) == alone
+    assert {o["decision"] for o in alone} == {"allow", "block"}
 
 
 ODD = {
