@@ -71,4 +71,8 @@
 #define CELL_NICE          10  /* only where no cgroup shares out the processors */
 #define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
 
+/* How long what was killed may take to die, in milliseconds. */
+#define SWEEP_OTHERS_MS 100  /* at a start, of what dead wardens left */
+#define SWEEP_OWN_MS    5000 /* at the end, of a warden's own */
+
 #endif

@@ -13,8 +13,10 @@
  * processes itself, so candidates are tried from our own cgroup upwards. */
 #include "jail/cgroup.h"
 
+#include "base/bounds.h"
 #include "base/bytes.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,6 +37,7 @@
 #define CGROUP_PREFIX     "execpy."
 #define CGROUP_SUPERVISOR "supervisor"
 #define CGROUP_FILE_MAX   4096
+#define CGROUP_LOCK_TRIES 100 /* a millisecond each */
 
 static const char *const controller_names[CGROUP_CONTROLLERS] = {
 	[CGROUP_MEMORY] = "memory",
@@ -170,46 +173,58 @@ static int find_hierarchy(const char *controller, char mount_point[PATH_MAX], ch
 	return -ENOENT;
 }
 
-/* Kills what a dead warden left in a directory and removes it. v1 has no
- * cgroup.kill: its cells died with their keeper, so this finds stragglers. */
-static void sweep_directory(int parent, const char *name, int depth)
+/* Kills what is in a directory. v1 has no cgroup.kill: its cells died with
+ * their keeper, so this finds stragglers, as many as one reading shows. */
+static void kill_all_in(int directory)
+{
+	char text[CGROUP_FILE_MAX];
+	int pid;
+
+	if (write_at(directory, "cgroup.kill", "1") == 0 ||
+	    read_at(directory, "cgroup.procs", text) < 0)
+		return;
+	for (char *at = text; *at; at += strcspn(at, "\n") + (strchr(at, '\n') != NULL))
+		if (sscanf(at, "%d", &pid) == 1 && pid > 1)
+			kill(pid, SIGKILL);
+}
+
+/* One try to end and remove what is in a directory, and the directory: false
+ * while something in it is still dying. */
+static bool try_to_sweep(int parent, const char *name, int depth)
 {
 	autofd directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	char text[CGROUP_FILE_MAX];
+	struct dirent *entry;
 	DIR *entries;
 	int copy;
 
 	if (directory < 0 || depth > 4)
-		return;
-	if (write_at(directory, "cgroup.kill", "1") < 0 &&
-	    read_at(directory, "cgroup.procs", text) == 0)
-		for (char *at = text; *at; at += strcspn(at, "\n") + (strchr(at, '\n') != NULL)) {
-			int pid;
-
-			if (sscanf(at, "%d", &pid) == 1 && pid > 1)
-				kill(pid, SIGKILL);
-		}
+		return true; /* gone, or nothing that can be helped */
+	kill_all_in(directory);
 	copy = dup(directory);
 	entries = copy < 0 ? NULL : fdopendir(copy);
 	if (entries) {
-		struct dirent *entry;
-
 		while ((entry = readdir(entries)))
 			if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-				sweep_directory(directory, entry->d_name, depth + 1);
+				try_to_sweep(directory, entry->d_name, depth + 1);
 		closedir(entries);
 	}
-	for (int tries = 0; tries < 50; tries++) {
-		if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY)
-			return;
-		usleep(2000);
-	}
+	return unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno != EBUSY;
 }
 
+/* What was killed leaves its cgroup only when it gets a processor to die on:
+ * tried again until the deadline, but once at least. */
+static void sweep_directory(int parent, const char *name, int64_t deadline_us)
+{
+	while (!try_to_sweep(parent, name, 0) && now_us() < deadline_us)
+		usleep(2000);
+}
+
+/* Removes the directories of dead wardens. */
 static void sweep_siblings(int parent)
 {
 	int copy = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+	int64_t deadline_us = now_us() + SWEEP_OTHERS_MS * 1000;
 	struct dirent *entry;
 
 	if (!entries)
@@ -226,9 +241,35 @@ static void sweep_siblings(int parent)
 		if (directory < 0 || flock(directory, LOCK_EX | LOCK_NB) < 0)
 			continue;
 		if (kill(pid, 0) < 0 && errno == ESRCH)
-			sweep_directory(parent, entry->d_name, 0);
+			sweep_directory(parent, entry->d_name, deadline_us);
 	}
 	closedir(entries);
+}
+
+/* Makes a directory and locks it; returns it. A warden that sweeps takes the
+ * lock for a moment to see whether ours lives, and where it cannot see our pid,
+ * because it is in another pid namespace, it may have swept it before that. */
+static int make_locked(int parent, const char *name)
+{
+	for (int tries = 0; tries < CGROUP_LOCK_TRIES; tries++) {
+		autofd ours = -1;
+
+		if (mkdirat(parent, name, 0755) < 0 && (errno != EEXIST || tries == 0))
+			return -errno;
+		ours = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (ours >= 0 && flock(ours, LOCK_EX | LOCK_NB) == 0) {
+			if (faccessat(ours, "cgroup.procs", F_OK, 0) == 0)
+				return take_fd(&ours);
+		} else if (errno != ENOENT && errno != EWOULDBLOCK) {
+			int r = -errno;
+
+			unlinkat(parent, name, AT_REMOVEDIR);
+			return r;
+		}
+		usleep(1000);
+	}
+	unlinkat(parent, name, AT_REMOVEDIR);
+	return -EWOULDBLOCK;
 }
 
 static int give_to(int directory, uid_t owner, gid_t group)
@@ -257,13 +298,10 @@ static int make_ours(struct cgroup_root *root, enum cgroup_controller which, con
 	if (parent < 0)
 		return -errno;
 	sweep_siblings(parent);
-	if (mkdirat(parent, root->name, 0755) < 0)
-		return -errno;
-	ours = openat(parent, root->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (ours < 0 || flock(ours, LOCK_EX | LOCK_NB) < 0)
-		r = -errno;
-	else
-		r = give_to(ours, owner, group);
+	ours = make_locked(parent, root->name);
+	if (ours < 0)
+		return ours;
+	r = give_to(ours, owner, group);
 	if (r < 0) {
 		unlinkat(parent, root->name, AT_REMOVEDIR);
 		return r;
@@ -461,14 +499,14 @@ void cgroup_teardown(struct cgroup_root *root)
 
 int cgroup_fork_janitor(struct cgroup_root *root, struct error *err)
 {
-	pid_t parent = getppid(), child = fork();
+	pid_t parent = getppid(), self = getpid(), child = fork();
+	int64_t deadline_us;
 	int status = 0;
 
 	if (child < 0)
 		return fail(err, errno, "cgroup: fork the janitor");
 	if (child == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-			return fail(err, errno, "cgroup: ask to die with the janitor");
+		root->janitor = self;
 		/* v2 lets a process into a cell only if the writer may write to the
 		 * common ancestor of the old and the new place: a warden that is about
 		 * to become somebody else lives beside its cells. The janitor does
@@ -489,11 +527,22 @@ int cgroup_fork_janitor(struct cgroup_root *root, struct error *err)
 	close_range(0, 3, 0); /* the caller's streams and the engine's socket */
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
+	deadline_us = now_us() + SWEEP_OWN_MS * 1000;
 	/* What cannot be moved back must not be killed with the rest. */
 	for (int i = 0; i < CGROUP_CONTROLLERS; i++)
 		if (root->directory[i] >= 0 && (!root->moved || move_back(root, parent) == 0))
-			sweep_directory(root->parent[i], root->name, 0);
+			sweep_directory(root->parent[i], root->name, deadline_us);
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+int cgroup_follow_janitor(const struct cgroup_root *root, struct error *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return fail(err, errno, "cgroup: ask to die with the janitor");
+	/* It may have died before that. */
+	if (getppid() != root->janitor)
+		return refuse(err, ESRCH, "cgroup: the janitor ended");
+	return 0;
 }
 
 int cgroup_cell_create(const struct cgroup_root *root, uint64_t id, struct cgroup_cell *ret_cell,

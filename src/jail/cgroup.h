@@ -34,6 +34,7 @@ struct cgroup_root {
 	int supervisor;                    /* v2: the leaf that the warden lives in; -1: none */
 	bool moved; /* v2: caller and its parent were moved there, to be moved back */
 	bool has_memory, has_pids, has_cpu;
+	pid_t janitor; /* in the warden: who removes all this after its end */
 	char why[200]; /* one line: why something is missing */
 };
 
@@ -79,8 +80,11 @@ void cgroup_teardown(struct cgroup_root *root);
 /* Forks. The child goes on as the warden; the caller becomes its janitor: it
  * waits for the child's end, however that comes, removes the directories, which
  * an unprivileged process could not, and exits as the child did. So whoever
- * waits for the caller knows that all is clean. The child dies with it. */
+ * waits for the caller knows that all is clean. */
 int cgroup_fork_janitor(struct cgroup_root *root, struct error *err);
+/* In the child, once it is who it stays: it dies with the janitor from now on.
+ * A change of ids would make the kernel forget that. */
+int cgroup_follow_janitor(const struct cgroup_root *root, struct error *err);
 const char *cgroup_mode_name(enum cgroup_mode mode); /* "v1", "v2", "none" */
 
 /* A fresh cgroup for one cell: one that was killed once kills what enters it. */

@@ -174,10 +174,10 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 		r = credentials_become(warden->uid, warden->gid, err);
 		if (r < 0)
 			return r;
-		/* Who changes its id is no longer told of its parent's death. */
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-			return fail(err, errno, "warden: ask to die with the janitor");
 	}
+	r = cgroup_follow_janitor(&warden->cgroups, err);
+	if (r < 0)
+		return r;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return fail(err, errno, "warden: no_new_privs");
 	return 0;

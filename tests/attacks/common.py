@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of faults share: code that says whether it is confined, and waiting for it."""
 import os
+import contextlib
 import re
 import select
+import signal
 import time
 
+from harness.product import SLOW
 from harness.witness import descendants
+
+# Before code that is to be killed: from here on its main process has this name on the host.
+STARTED = "import ctypes\nctypes.CDLL(None).prctl(15, b'started', 0, 0, 0)\n"
 
 # Prints `confined` when every layer that can be seen from inside is there, else what is missing.
 CONFINED = """
@@ -84,6 +90,7 @@ def judge(product, done, names=()):
 
 def wait_for_output(process, text, seconds=10):
     """Reads stdout of a Popen until the text is there; what was read."""
+    seconds *= SLOW
     found, deadline = b"", time.monotonic() + seconds
     while text not in found:
         left = deadline - time.monotonic()
@@ -99,8 +106,44 @@ def named(name):
     return [pid for pid, comm, _ in descendants() if comm == name]
 
 
-def wait_until_gone(known, seconds):
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return [int(child) for child in children.read().split()]
+
+
+def wait_for_start(seconds=10):
+    """Waits until code that begins with STARTED has got there; its main process."""
+    return wait_for(lambda: named("started"), "the code did not start", seconds)[0]
+
+
+def parts_of(execpy, main):
+    """The processes of a run by their names in docs/architecture.md, given the outer two."""
+    janitor, = children_of(execpy)
+    warden, = children_of(janitor)
+    keeper, = children_of(warden)
+    init, = set(children_of(keeper)) & set(named("execpy-init"))
+    return {"janitor": janitor, "warden": warden, "keeper": keeper, "init": init, "main": main}
+
+
+def kill_all(pids, number=signal.SIGKILL):
+    """What was to be killed may have gone already, with another that was killed before it."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def wait_for(condition, what, seconds=10):
+    """Waits until the condition is true, and returns what it gave."""
+    deadline = time.monotonic() + seconds * SLOW
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what} not within {seconds * SLOW} s"
+        time.sleep(0.01)
+    return found
+
+
+def wait_until_gone(known, seconds=1.0):
     """Seconds until no descendant but the known ones lives; fails when that takes too long."""
+    seconds *= SLOW
     began = time.monotonic()
     while True:
         alive = [p for p in descendants() if p[0] not in known]

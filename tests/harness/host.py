@@ -13,6 +13,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 REPOSITORY = TESTS.parent
 PYTHON = "/usr/bin/python3"
+SLOW = float(os.environ.get("EXECPY_SLOW", "1"))  # factor on every allowance of time
 
 # System calls that the oldest supported C library does not name yet; from 424 on all
 # architectures share their numbers.
