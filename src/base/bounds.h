@@ -66,7 +66,7 @@
 #define WARDEN_TAKES_MS    10000 /* a message, while it is busy */
 #define CELL_START_MS      10000
 #define DRAIN_MS           100 /* children of a main process that ended */
-#define FRAMES_WAIT_MS     50  /* for the frames at a time limit */
+#define FRAMES_WAIT_MS     250 /* for the frames at a time limit, on a busy machine */
 #define USAGE_POLL_MS      5   /* the finest step of CPU accounting */
 #define CELL_NICE          10  /* only where no cgroup shares out the processors */
 #define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
