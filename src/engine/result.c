@@ -366,6 +366,11 @@ void result_finish(struct run *run)
 		result_index(result);
 	}
 	result->total_us = (uint64_t)(now_us() - run->began_us);
+	/* The warden starts a run without waiting for us, who may hear of it late. */
+	if (result->wall_us > result->total_us)
+		result->wait_us = 0;
+	else if (result->wait_us > result->total_us - result->wall_us)
+		result->wait_us = result->total_us - result->wall_us;
 	result->status = decide(run);
 	explain(result);
 	for (size_t i = 0; run->batch && i < run->batch->judged; i++)
