@@ -21,6 +21,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.pluginmanager.register(NameFailures(config.pluginmanager))
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin:" + os.environ.get("PATH", "")
     witness.become_subreaper()
 
@@ -31,6 +32,18 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("full"):
             item.add_marker(pytest.mark.skip(reason="only with --full"))
+
+
+class NameFailures:
+    """Names each at once: a suite that takes too long never comes to its summary."""
+
+    def __init__(self, plugins):
+        self.plugins = plugins
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            reporter = self.plugins.get_plugin("terminalreporter")
+            reporter.write(f"\nFAILED: {report.nodeid} ({report.when})\n", flush=True)
 
 
 @pytest.fixture(scope="session")

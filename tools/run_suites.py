@@ -13,7 +13,8 @@ suite is counted in one of three ways:
 
 and a suite that says nothing countable, ends with another status than its counts ask for, runs
 nothing at all or takes too long is one more failure. A skip passes only with a reason that names
-what the host lacks, or that only --full runs it. Ends with the plain line of the sums.
+what the host lacks, or that only --full runs it. Ends with the name of everything that failed and
+the plain line of the sums.
 """
 import argparse
 import collections
@@ -30,6 +31,8 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = "/usr/bin/python3"
+# tests/conftest.py says it at once, for a run that does not come to its report; so do our scripts.
+FAILED_LINE = re.compile(r"^FAILED:? +(.+)$", re.MULTILINE)
 LINE = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
 # Mutants are built for --full only.
 REASON = re.compile(r"lacks|needs root|only with --full|EXECPY_UNSAFE_BUILDS names no|this host has no|this user may not|is for x86-64")
@@ -101,14 +104,19 @@ def suites(build, full):
     return [suite for suite in result if full or suite.when == "always"]
 
 
+def first_line(text):
+    return (text or "").strip().split("\n", 1)[0][:200]
+
+
 def count_junit(path):
     """Counts of pytest's report, what failed, and why what was skipped."""
     counts, failed, skipped = Counts(), [], collections.Counter()
     for case in ElementTree.parse(path).iter("testcase"):
         name = f"{case.get('classname')}::{case.get('name')}"
-        if case.find("failure") is not None or case.find("error") is not None:
+        wrong = case.find("failure") if case.find("failure") is not None else case.find("error")
+        if wrong is not None:
             counts["failed"] += 1
-            failed.append(name)
+            failed.append(f"{name}: {first_line(wrong.get('message'))}")
         elif case.find("skipped") is not None:
             reason = case.find("skipped").get("message") or "no reason"
             if REASON.search(reason):
@@ -215,19 +223,21 @@ def run(suite, build):
     elif not sum(counts.values()):
         counts["failed"] += 1
         failed.append("ran nothing")
+    if counts["failed"] and (suite.count != "junit" or not report.exists()):
+        failed += FAILED_LINE.findall(text) or ["says in its log why"]
     for reason, times in skipped.items():
         said.append(f"   skipped{f' {times} times' if times > 1 else ''}: {reason}")
-    said += [f"   FAILED: {name}" for name in failed[:30]]
+    said += [f"   FAILED: {name}" for name in failed]
     if counts["failed"]:
         said += [f"   | {line[:200]}" for line in text.splitlines()[-TAIL_LINES:]]
         said.append(f"   all of it: {log}")
     said.append(f"   {suite.name}: {counts} ({time.monotonic() - began:.0f} s)")
     print("\n".join(said), flush=True)  # at once: the lanes do not mix
-    return counts
+    return counts, failed
 
 
 def run_lane(lane, build):
-    return [(suite.name, run(suite, build)) for suite in lane]
+    return [(suite.name, *run(suite, build)) for suite in lane]
 
 
 def main():
@@ -248,11 +258,15 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         table = [row for rows in pool.map(lambda lane: run_lane(lane, build), lanes)
                  for row in rows]
-    for _, counts in table:
+    for _, counts, _ in table:
         total.update(counts)
     print()
-    for name, counts in table:
+    for name, counts, _ in table:
         print(f"{name:24} {counts}")
+    # Again, since what stands above may be cut.
+    for name, _, failed in table:
+        for which in failed:
+            print(f"FAILED: {name}: {which}")
     print(f"{len(chosen)} suites in {time.monotonic() - began:.0f} s")
     print(total, flush=True)
     return 1 if total["failed"] or not total["passed"] else 0
