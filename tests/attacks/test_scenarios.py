@@ -47,7 +47,8 @@ def check_control(scenario, product, canary, mark, tmp):
         env={"EXECPY_TEST_SECRET": canary.secret}, args=scenario.args, time=c.get("time", 10),
         linger=c.get("linger", 0), after=c.get("after"), parent=tmp,
         memory_bytes=c.get("memory", 1024) << 20, processes=c.get("processes", 700),
-        supervisor=c.get("supervisor", False), collect=c.get("collects_secret", False))
+        supervisor=c.get("supervisor", False), collect=c.get("collects_secret", False),
+        leaves=c.get("leaves", []))
     said = f"control of {scenario.name} (void if this fails)"
     detail = f"{said}: {done}"[:4000]
     if "verdicts" in c:

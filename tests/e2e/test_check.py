@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from harness import host
-from harness.product import no_constants, unique
+from harness.product import SLOW, no_constants, unique
 
 SCHEMA = host.REPOSITORY / "tests/data/sarif/sarif-2.1.0.json"
 REMOVE = "import os; os.remove('important_file.txt')\n"
@@ -55,7 +55,7 @@ def test_exit_status(check, way):
 def test_nothing_is_run(check, place):
     done = check("-c", "open('made', 'w').write('x')\nprint('r' + 'an')\nwhile True: pass\n")
     assert done.returncode == 0 and "ran\n" not in done.out, str(done)
-    assert not (place / "made").exists() and done.seconds < 10
+    assert not (place / "made").exists() and done.seconds < 10 * SLOW
 
 
 def test_verdict_is_that_of_run(check, product, place):
@@ -196,7 +196,7 @@ def terminal(product, place, *args, **environment):
             if not piece:
                 break
             seen += piece
-        process.communicate(timeout=30)
+        process.communicate(timeout=30 * SLOW)
         return seen.decode()
     finally:
         os.close(ours)
@@ -366,7 +366,7 @@ def test_nobody_listens(product, place):
     (place / "x.py").write_text(EVAL)
     with open("/dev/full", "w") as full:
         process = product.start("check", "x.py", cwd=place, stdout=full)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=30 * SLOW)
     assert process.returncode == 125 and len(err.splitlines()) == 1, err
 
 

@@ -86,7 +86,7 @@ def test_environment(plain):
 
 
 @pytest.mark.parametrize("option,value,key,number", [
-    ("--time", "3s", "time_ms", 3000), ("--time", "250ms", "time_ms", 250),
+    ("--time", "3s", "time_ms", 3000), ("--time", "2500ms", "time_ms", 2500),
     ("--time", "1m", "time_ms", 60000), ("--time", "2", "time_ms", 2000),
     ("--cpu", "2s", "cpu_ms", 2000), ("--memory", "64M", "memory_bytes", 64 << 20),
     ("--memory", "1G", "memory_bytes", 1 << 30), ("--processes", "8", "processes", 8),

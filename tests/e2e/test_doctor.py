@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,12 @@ def test_colours_only_on_a_terminal(unchecked_product, variables, coloured):
 def test_it_leaves_nothing_behind(watch, unchecked_product):
     before = set(Path("/tmp").glob("execpy-doctor-*"))
     unchecked_product.execute("doctor", "--json", timeout=120)
-    assert set(Path("/tmp").glob("execpy-doctor-*")) <= before
+    left = set(Path("/tmp").glob("execpy-doctor-*")) - before
+    # Another doctor on this host may have made some as well, but it takes them away.
+    deadline = time.monotonic() + 10 * SLOW
+    while any(path.exists() for path in left):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("call, number, words, remedy", [

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from harness import host
+from harness.product import slowly
 
 # Each is run by plain python3 as main.py as well, and must print the same.
 CODES = {
@@ -166,7 +167,7 @@ def stop_frames(result):
 
 def test_frames_at_a_time_limit(run):
     result = run("def spin(n):\n    while True:\n        n += 1\n\ndef outer():\n    spin(0)\n\nouter()\n",
-                 "--time", "500ms").result
+                 "--time", slowly(500)).result
     assert result["status"] == "timeout"
     frames = stop_frames(result)
     assert frames[0] == ("main.py", 8) and frames[1] == ("main.py", 6), frames
@@ -175,8 +176,8 @@ def test_frames_at_a_time_limit(run):
     assert functions == ["<module>", "outer", "spin"]
 
 
-@pytest.mark.parametrize("options,status", [(("--time", "500ms"), "timeout"),
-                                            (("--cpu", "500ms", "--time", "9s"), "cpu_limit")])
+@pytest.mark.parametrize("options,status", [(("--time", slowly(500)), "timeout"),
+                                            (("--cpu", "500ms", "--time", slowly(9000)), "cpu_limit")])
 def test_frames_inside_a_long_c_call(run, options, status):
     result = run("x = 1\ndef f():\n    return sum(range(10**11))\nf()\n", *options).result
     assert result["status"] == status
@@ -190,7 +191,7 @@ def test_frames_inside_a_long_c_call(run, options, status):
                                   "range(10**9), key=lambda x: time.sleep(60))"])
 def test_frames_while_waiting(run, line):
     result = run("import asyncio, os, re, signal, subprocess, threading, time\nr, w = os.pipe()\n"
-                 + line + "\n", "--time", "600ms", "--memory", "300M").result
+                 + line + "\n", "--time", slowly(600), "--memory", "300M").result
     if "sorted" in line and result["status"] == "memory_limit":
         return
     assert result["status"] == "timeout"
@@ -201,14 +202,14 @@ def test_frames_while_waiting(run, line):
 def test_frames_with_signals_blocked(run):
     """Python's own ways to block signals do not hide where the code stands."""
     result = run("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n"
-                 "while True:\n    pass\n", "--time", "500ms").result
+                 "while True:\n    pass\n", "--time", slowly(500)).result
     assert result["status"] == "timeout"
     assert stop_frames(result)[-1][1] in (3, 4)
 
 
 def test_frames_of_a_child_are_not_the_mains(run):
     result = run("import os, time\nif os.fork() == 0:\n    while True: pass\n\nos.wait()\n",
-                 "--time", "500ms").result
+                 "--time", slowly(500)).result
     assert stop_frames(result)[-1] == ("main.py", 5), result["error"]
 
 

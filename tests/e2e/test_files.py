@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from harness.product import slowly
+
 
 def sha256(data):
     return hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()
@@ -102,7 +104,7 @@ def test_out_after_an_error_and_a_limit(run, place):
     """What was made before the end is fetched all the same."""
     for name, end, status in (("e", "1 / 0", "error"), ("t", "while True: pass", "timeout"),
                               ("k", "import os; os.kill(os.getpid(), 9)", "crashed")):
-        done = run(f"open('x', 'w').write('kept')\n{end}", "--time", "700ms", "--out", place / name)
+        done = run(f"open('x', 'w').write('kept')\n{end}", "--time", slowly(700), "--out", place / name)
         assert done.result["status"] == status
         assert (place / name / "x").read_text() == "kept", str(done)
 

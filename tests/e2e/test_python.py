@@ -25,7 +25,7 @@ WORKS = {
     "process_spawn": "import multiprocessing as mp\ndef f(q): q.put('spawned')\n"
                      "if __name__ == '__main__':\n    c = mp.get_context('spawn')\n    q = c.Queue()\n"
                      "    p = c.Process(target=f, args=(q,))\n    p.start()\n"
-                     "    assert q.get(timeout=4) == 'spawned'\n    p.join()\n    assert p.exitcode == 0",
+                     "    assert q.get() == 'spawned'\n    p.join()\n    assert p.exitcode == 0",
     "shared_memory": "from multiprocessing import shared_memory\ns = shared_memory.SharedMemory(create=True, "
                      "size=100)\ns.buf[0] = 7\nassert s.buf[0] == 7\ns.close()\ns.unlink()",
     "semaphores": "import multiprocessing as mp\nlock = mp.Lock()\nwith lock: pass\nv = mp.Value('i', 1)\n"

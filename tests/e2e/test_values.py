@@ -5,6 +5,8 @@ import struct
 
 import pytest
 
+from harness.product import slowly
+
 
 def png_size(data):
     data = base64.b64decode(data, validate=True)
@@ -93,7 +95,7 @@ def test_displays_before_an_error(run):
 
 
 def test_displays_before_a_timeout(run):
-    result = run("display(1)\nwhile True: pass", "--time", "500ms").result
+    result = run("display(1)\nwhile True: pass", "--time", slowly(500)).result
     assert [d["text/plain"] for d in result["displays"]] == ["1"]
 
 

@@ -50,8 +50,9 @@ def naive_collect(directory):
 
 def run_control(codes, *, kind="plain", uid=None, files=(), env=None, args=(), time=10, linger=0,
                 after=None, memory_bytes=1024 * MIB, processes=700, supervisor=False,
-                collect=False, parent=None, launcher=()):
-    """Runs the codes one after another in one throw-away directory; returns a Control."""
+                collect=False, parent=None, launcher=(), leaves=()):
+    """Runs the codes one after another in one throw-away directory; returns a Control. What lives
+    on has `linger` seconds, or until there are files with the names that it `leaves`."""
     directory = Path(tempfile.mkdtemp(prefix="control-", dir=parent))
     bounds = Bounds(memory_bytes, processes) if os.geteuid() == 0 else None
     flags = ["--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]
@@ -72,8 +73,9 @@ def run_control(codes, *, kind="plain", uid=None, files=(), env=None, args=(), t
         order = {"codes": list(codes), "directory": str(directory), "args": list(args),
                  "env": {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(directory),
                          "LANG": "C.UTF-8", **(env or {})},
-                 "uid": uid if os.geteuid() == 0 else None, "host": kind == "host", "time": time,
-                 "linger": linger, "after": after, "supervisor": supervisor}
+                 "uid": uid if os.geteuid() == 0 else None, "host": kind == "host",
+                 "time": time * host.SLOW, "linger": linger * host.SLOW, "leaves": list(leaves),
+                 "after": after, "supervisor": supervisor}
 
         def prepare():
             if bounds:
@@ -95,7 +97,7 @@ def run_control(codes, *, kind="plain", uid=None, files=(), env=None, args=(), t
             json.dump(order, sink)
         order_write = -1
         try:
-            noise, _ = child.communicate(timeout=len(codes) * (time + linger) + 20)
+            noise, _ = child.communicate(timeout=(len(codes) * (time + linger) + 20) * host.SLOW)
         except subprocess.TimeoutExpired:
             child.kill()
             noise, _ = child.communicate()

@@ -5,6 +5,7 @@ Not imported: control.py starts it with /usr/bin/python3 inside `unshare`.  The 
 descriptor 3; the answer goes to descriptor 4.  When this process ends, the kernel kills all that
 is left in its pid namespace, so no control outlives its test.
 """
+import fnmatch
 import json
 import os
 import signal
@@ -78,7 +79,7 @@ def main():
         if status == "timeout":
             os.kill(-1, signal.SIGKILL)
         else:
-            time.sleep(order["linger"])
+            linger(order["linger"], order["leaves"])
         after = None
         if order["after"]:
             after = repr(eval(order["after"], {"os": os, "open": open, "glob": __import__("glob")}))
@@ -99,6 +100,16 @@ def wait_for(child, deadline):
         if pid == 0:
             time.sleep(0.002)
     return "timeout"
+
+
+def linger(seconds, leaves):
+    """Gives what was left behind its time, but no more than it takes to leave what it should."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if leaves and all(any(fnmatch.fnmatch(name, pattern) for name in os.listdir("."))
+                          for pattern in leaves):
+            break
+        time.sleep(min(left, 0.02))
 
 
 def alive(pid):

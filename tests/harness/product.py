@@ -26,7 +26,8 @@ from .daemon import Daemon, configuration
 
 USER = 54321          # the unprivileged user of the modes `user` and `user-delegated`
 GRACE_S = 2.0         # what a run may take beyond its limit: start, kill, collect, reap
-SLOW = float(os.environ.get("EXECPY_SLOW", "1"))
+SLOW = host.SLOW
+TIME_S = 5            # the product's own default of --time and --cpu
 # The suite's daemon: its pools do not change their size, so that nothing may be left over.
 POOLS = {"bare": (4, 4), "numpy": (2, 2), "pandas": (2, 2), "plot": (2, 2)}
 SCHEMA_PATH = host.REPOSITORY / "docs" / "result.schema.json"
@@ -37,6 +38,19 @@ def validator():
     kind = jsonschema.validators.validator_for(schema)
     kind.check_schema(schema)
     return kind(schema)
+
+
+def slowly(ms):
+    """A limit on time in which code has to get somewhere first, as a value of --time."""
+    return f"{round(ms * SLOW)}ms"
+
+
+def allowance(args):
+    """Options that give code which ends by itself more time where the machine is slow; a limit
+    that a test is about is among the arguments that it gives."""
+    given = {str(word).split("=")[0] for word in args}
+    options = {"--time", "--cpu"} - given if SLOW != 1 else ()
+    return [word for option in sorted(options) for word in (option, slowly(TIME_S * 1000))]
 
 
 def no_constants(name):
@@ -134,11 +148,14 @@ class Product:
             return []
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--"]
 
-    def words(self, *args, daemon=False):
-        words = [*self.prefix(), str(self.binary), *map(str, args)]
-        if not daemon and not self.daemon and args and args[0] == "run":
-            words.insert(words.index("run") + 1, "--no-daemon")
-        return words
+    def words(self, *args, daemon=False, exact=False):
+        """The command line; `exact`: with the product's own limits."""
+        more = []
+        if args and args[0] == "run":
+            more = [] if exact else allowance(args)
+            if not daemon and not self.daemon:
+                more.insert(0, "--no-daemon")
+        return [*self.prefix(), str(self.binary), *map(str, args[:1]), *more, *map(str, args[1:])]
 
     # -- processes ------------------------------------------------------------------------------
 
@@ -158,7 +175,7 @@ class Product:
         process = subprocess.Popen([*launcher, *(words or self.words(*args, daemon=daemon))], cwd=cwd or self.base,
                                    env=self.environment(**(env or {})), start_new_session=True,
                                    preexec_fn=before, **options)
-        witness.waited_for.add(process.pid)
+        witness.waited_for.add(process)
         return process
 
     def execute(self, *args, timeout=30, input=None, **options):

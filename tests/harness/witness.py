@@ -20,10 +20,11 @@ from . import host
 OUTSIDE = ("/", "/tmp", "/var/tmp", "/dev/shm", "/dev", "/run", "/etc", "/usr", "/usr/lib",
            "/usr/bin", "/usr/local", "/usr/lib/python3", "/usr/lib/python3/dist-packages", "/var",
            "/root", "/home", "/srv", "/opt", "/workspace")
-PATIENCE = 1.0  # seconds in which what is being torn down may still be seen
+PATIENCE = 1.0 * host.SLOW  # seconds in which what is being torn down may still be seen
 
 
-# Children that somebody waits for: their status is not to be taken away by reaping orphans.
+# Children (Popen) that somebody waits for: their status is not to be taken away by reaping
+# orphans. Their pids are used again once they have ended.
 waited_for = set()
 # Daemons that outlive a test: what they consist of changes, and is counted (harness/daemon.py).
 exempt = set()
@@ -37,6 +38,8 @@ def become_subreaper():
 
 def descendants():
     """[(pid, name, state)] of every live process below this one; reaps what has ended."""
+    waited_for.difference_update([p for p in waited_for if p.returncode is not None])
+    not_ours = {process.pid for process in waited_for}
     parents, info = {}, {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -57,7 +60,7 @@ def descendants():
             queue.append(pid)
             name, state = info[pid]
             if state in "ZX":
-                if pid not in waited_for:
+                if pid not in not_ours:
                     with contextlib.suppress(ChildProcessError):
                         os.waitpid(pid, os.WNOHANG)
             else:

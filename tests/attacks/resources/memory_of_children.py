@@ -8,15 +8,21 @@
 #| [control]
 #| kind = "plain"
 #| verdicts = {sum = "DID"}
-import time
-
+# Each keeps what it has until all have theirs.
+ready, say = os.pipe()
+gate, keep = os.pipe()
 children = []
 for _ in range(4):
     child = os.fork()
     if child == 0:
+        os.close(keep)
         kept = bytearray(b"x") * (40 << 20)
-        time.sleep(1)
+        os.write(say, b".")
+        os.read(gate, 1)
         os._exit(0)
     children.append(child)
+for _ in children:
+    os.read(ready, 1)
+os.close(keep)
 if [os.waitpid(child, 0)[1] for child in children] == [0] * 4:
     verdict("sum", "DID")
