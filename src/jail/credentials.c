@@ -67,7 +67,7 @@ int credentials_bound(struct error *err)
 		if (left < 0)
 			break; /* it knows no more */
 		if (left > 0)
-			return refuse(err, EPERM, "credentials: drop capability %d", cap);
+			return fail(err, EPERM, "credentials: drop capability %d", cap);
 	}
 	/* Inherited from a parent that was bound already: nothing left to lock,
 	 * and no capability to do it with. */
