@@ -22,3 +22,11 @@ int descriptors_left(unsigned count, struct error *err)
 		close(opened[--used]);
 	return r;
 }
+
+int descriptors_fill_standard(struct error *err)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+			return fail(err, errno, "descriptors: fill the standard streams");
+	return 0;
+}

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -124,17 +125,10 @@ static void help(FILE *to)
 	fprintf(to, "\n`execpy COMMAND --help` tells more.\n");
 }
 
-/* A closed 0, 1 or 2 would be handed to the next file that is opened. */
-static void fill_standard_streams(void)
-{
-	for (int fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
-			_exit(EXIT_OURS);
-}
-
 int main(int argc, char **argv)
 {
-	fill_standard_streams();
+	if (descriptors_fill_standard(NULL) < 0)
+		return EXIT_OURS;
 	if (argc < 2)
 		return usage_error("a command is missing; `execpy --help` lists them");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

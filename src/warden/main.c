@@ -14,6 +14,7 @@
 #include "warden/warden.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 #include "jail/credentials.h"
 #include "jail/landlock.h"
 
@@ -132,6 +133,10 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 		return r;
 	if (fcntl(ENGINE_SOCKET, F_GETFD) < 0)
 		return refuse(err, EBADF, "warden: is started by execpy, not by hand");
+	/* A caller of the library need not have them. */
+	r = descriptors_fill_standard(err);
+	if (r < 0)
+		return r;
 	if (close_range(ENGINE_SOCKET + 1, ~0U, 0) < 0)
 		return fail(err, errno, "warden: close inherited descriptors");
 	fcntl(ENGINE_SOCKET, F_SETFD, FD_CLOEXEC);

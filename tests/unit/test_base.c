@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_base: the growing buffer, the bounded reader and the error object. */
+/* test_base: the growing buffer, the bounded reader, the error object, descriptors. */
 #include "unit.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 #include "base/error.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void appends_and_terminates(void **state)
 {
@@ -210,6 +214,30 @@ static void ownership_moves(void **state)
 	free(taken);
 }
 
+/* In a child, whose streams nobody misses: its status is the first that is wrong. */
+static void standard_streams_are_filled(void **state)
+{
+	for (int closed = 0; closed < 8; closed++) {
+		int status = -1;
+		pid_t child = fork();
+
+		if (child == 0) {
+			for (int fd = 0; fd < 3; fd++)
+				if (closed & 1 << fd)
+					close(fd);
+			if (descriptors_fill_standard(NULL) < 0)
+				_exit(100);
+			for (int fd = 0; fd < 3; fd++)
+				if (fcntl(fd, F_GETFD) < 0)
+					_exit(1 + fd);
+			_exit(open("/dev/null", O_RDONLY) < 3 ? 101 : 0);
+		}
+		assert_true(child > 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +256,7 @@ int main(void)
 		cmocka_unit_test(long_texts_are_cut_and_terminated),
 		cmocka_unit_test(errno_names),
 		cmocka_unit_test(ownership_moves),
+		cmocka_unit_test(standard_streams_are_filled),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
