@@ -18,32 +18,44 @@ SAMPLES = 200
 ROUNDS = 20
 BUDGET_S = 20
 LEAST = 10
+FAULTS = 3
 QUICK = {"samples": 10, "rounds": 2, "budget": 1, "least": 2}
 
 
 class Entry:
-    def __init__(self, contestant, runner):
-        self.contestant, self.runner = contestant, runner
-        self.samples, self.told, self.failed = [], [], None
+    def __init__(self, contestant, workload, plan):
+        self.contestant, self.workload, self.runner = contestant, workload, None
+        self.samples, self.told, self.failed, self.faults = [], [], None, []
         self.target = self.each = self.uncounted = 0
+        self.start()
+        while self.runner and not self.target:
+            try:
+                self.warm_up(plan)
+            except Unable as error:
+                self.fault(error)
 
-    def fail(self, reason):
-        self.failed = str(reason)
+    def start(self):
+        try:
+            self.runner = self.contestant.start(self.workload)
+        except Unable as error:
+            self.fail(error)
+
+    def stop(self):
         if self.runner:
             self.runner.stop()
             self.runner = None
 
-    def warm_up(self, plan, workload):
+    def fail(self, reason):
+        self.failed = str(reason)
+        self.stop()
+
+    def warm_up(self, plan):
         """A few runs, from which follows how many samples it will make."""
-        try:
-            first = self.runner.go(1)[0][0]
-            times = [ms for ms, _ in self.runner.go(1 if first > 1000 else 5)]
-        except Unable as error:
-            self.fail(error)
-            return
+        first = self.runner.go(1)[0][0]
+        times = [ms for ms, _ in self.runner.go(1 if first > 1000 else 5)]
         seconds = statistics.median(times) / 1000 + self.contestant.pause_ms / 1000
         target = plan["samples"]
-        whole = self.contestant.key and not plan["quick"] and workload.ending != "timeout"
+        whole = self.contestant.key and not plan["quick"] and self.workload.ending != "timeout"
         if seconds * target > plan["budget"] and not whole:
             target = max(plan["least"], int(plan["budget"] / seconds))
         self.target, self.each = target, math.ceil(target / plan["rounds"])
@@ -60,11 +72,20 @@ class Entry:
                 self.samples.append(round(ms, 4))
                 self.told.append(told)
         except Unable as error:
+            self.fault(error)
+
+    def fault(self, error):
+        """A run went wrong: a peer may do that a few times, and it is told."""
+        self.faults.append(str(error))
+        if self.contestant.column != "peer" or len(self.faults) > FAULTS:
             self.fail(error)
+        else:
+            self.stop()
+            self.start()
 
     def record(self):
         record = {"title": self.contestant.title, "column": self.contestant.column,
-                  "failed": self.failed, "ms": [] if self.failed else self.samples}
+                  "failed": self.failed, "faults": self.faults, "ms": [] if self.failed else self.samples}
         if not self.failed and self.told and len(self.told[0]) == 3:
             self.sort_out(record)
         return record
@@ -94,14 +115,7 @@ def measure_workload(workload, seed, quick, only):
         for contestant in CONTESTANTS:
             if only and contestant.name not in only:
                 continue
-            entry = Entry(contestant, None)
-            entries.append(entry)
-            try:
-                entry.runner = contestant.start(workload)
-            except Unable as error:
-                entry.fail(error)
-            else:
-                entry.warm_up(plan, workload)
+            entries.append(Entry(contestant, workload, plan))
         for number in range(plan["rounds"]):
             # Those that make few samples come in every other round, or still fewer.
             turn = [entry for entry in entries if entry.runner
@@ -111,8 +125,7 @@ def measure_workload(workload, seed, quick, only):
                 entry.turn()
     finally:
         for entry in entries:
-            if entry.runner:
-                entry.runner.stop()
+            entry.stop()
     return {entry.contestant.name: entry.record() for entry in entries}
 
 
@@ -129,3 +142,5 @@ def show(workload, records):
         p90, p99 = (measure.quantile(record["ms"], share) for share in (.9, .99))
         ratio = f"{p50 / base:.3f}" if base else ""
         print(f"{record['title']:42} {p50:10.3f} {p90:10.3f} {p99:10.3f} {len(record['ms']):8}   {ratio}")
+        if record["faults"]:
+            print(f"{'':42} {len(record['faults'])} runs failed: {record['faults'][-1]}")

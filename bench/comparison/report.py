@@ -58,6 +58,15 @@ def overview(latency):
     lines = ["| p50, ms | " + " | ".join(titles[name] for name in names) + " |",
              "|---" + "|--:" * len(names) + "|"]
     reasons = []
+
+    def mark(reason):
+        """A number in brackets that leads to the reason below the table."""
+        if not reason:
+            return ""
+        if reason not in reasons:
+            reasons.append(reason)
+        return f" ({reasons.index(reason) + 1})"
+
     for contestant in CONTESTANTS:
         cells = []
         for name in names:
@@ -65,11 +74,10 @@ def overview(latency):
             if not record:
                 cells.append("")
             elif record["failed"]:
-                if record["failed"] not in reasons:
-                    reasons.append(record["failed"])
-                cells.append(f"failed ({reasons.index(record['failed']) + 1})")
+                cells.append("failed" + mark(record["failed"]))
             else:
-                cells.append(number(latency.p50(name, contestant.name)))
+                note = f"{len(record['faults'])} runs failed: {record['faults'][-1]}" if record["faults"] else ""
+                cells.append(number(latency.p50(name, contestant.name)) + mark(note))
         lines.append(f"| {contestant.title} | " + " | ".join(cells) + " |")
     lines.append("")
     lines += [f"({place}) {reason}\n" for place, reason in enumerate(reasons, 1)]
