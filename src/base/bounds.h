@@ -65,6 +65,7 @@
 #define TEMPLATE_START_MS  60000 /* imports included */
 #define WARDEN_TAKES_MS    10000 /* a message, while it is busy */
 #define CELL_START_MS      10000
+#define OUTPUT_PATIENCE_MS 2   /* before output is looked for */
 #define DRAIN_MS           100 /* children of a main process that ended */
 #define FRAMES_WAIT_MS     250 /* for the frames at a time limit, on a busy machine */
 #define USAGE_POLL_MS      5   /* the finest step of CPU accounting */

@@ -112,7 +112,7 @@ struct run {
 	struct execpy_result *result;
 	struct batch *batch; /* or NULL */
 	int mailbox, verdict, workspace, streams[3];
-	struct event *stream_events[3], *source_event;
+	struct event *stream_events[3], *source_event, *patience;
 	struct bytes stdin_pending;
 	size_t stdin_at;
 	bool stdin_ended, kill_sent, ended, cancelled;

@@ -39,7 +39,9 @@ static void finish(struct run *run)
 	}
 	if (run->source_event)
 		event_free(run->source_event);
-	run->source_event = NULL;
+	if (run->patience)
+		event_free(run->patience);
+	run->source_event = run->patience = NULL;
 	result_finish(run);
 }
 
@@ -109,24 +111,21 @@ static void end_stream(struct run *run, int which)
 	close_fd(&run->streams[which]);
 }
 
-/* stdout or stderr. One read a turn, so that both streams and the warden get
- * their share. */
-static void on_output(evutil_socket_t fd, short what, void *argument)
+/* stdout or stderr: one read. False when there is nothing to read now. */
+static bool read_output(struct run *run, int which)
 {
-	struct run *run = argument;
 	static char piece[64 * 1024];
-	int which = fd == run->streams[1] ? 1 : 2;
 	const struct execpy_request *request = run->request;
 	uint64_t limit = run->result->limits.output_bytes;
-	ssize_t r = read(fd, piece, sizeof piece);
+	ssize_t r = read(run->streams[which], piece, sizeof piece);
 	size_t within;
 
 	if (r < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+		return errno == EINTR;
 	if (r <= 0) {
 		end_stream(run, which);
 		collect_if_drained(run);
-		return;
+		return true;
 	}
 	within = capture_add(run->result->output, which - 1, piece, (size_t)r, limit,
 			     request->truncate_output);
@@ -137,6 +136,36 @@ static void on_output(evutil_socket_t fd, short what, void *argument)
 				      which == 1 ? EXECPY_STDOUT : EXECPY_STDERR, piece, within);
 	if (within < (size_t)r)
 		ask_kill(run, KILL_OUTPUT);
+	return true;
+}
+
+/* One read a turn, so that both streams and the warden get their share. */
+static void on_output(evutil_socket_t fd, short what, void *argument)
+{
+	struct run *run = argument;
+
+	read_output(run, fd == run->streams[1] ? 1 : 2);
+}
+
+static void watch_output(struct run *run)
+{
+	for (int i = 1; i < 3; i++)
+		if (run->stream_events[i])
+			event_add(run->stream_events[i], NULL);
+}
+
+static void on_patience(evutil_socket_t fd, short what, void *argument)
+{
+	watch_output(argument);
+}
+
+/* Nobody writes any more: what is in the pipes, and their ends. */
+static void read_rest(struct run *run)
+{
+	for (int i = 1; i < 3; i++)
+		while (run->streams[i] >= 0 && read_output(run, i))
+			;
+	watch_output(run);
 }
 
 static void stop_input(struct run *run)
@@ -255,15 +284,21 @@ static void make_request(struct run *run, struct bytes *frame)
 	frame_end(frame, at);
 }
 
-static int watch_output(struct run *run, struct error *err)
+/* Output is read as it comes, but not at once: a run that is over by then has not
+ * been interrupted at each of its lines by somebody who wants its processor. */
+static int prepare_output(struct run *run, struct error *err)
 {
+	const struct timeval patience = {0, OUTPUT_PATIENCE_MS * 1000};
+
 	for (int i = 1; i < 3; i++) {
 		evutil_make_socket_nonblocking(run->streams[i]);
 		run->stream_events[i] = event_new(run->engine->base, run->streams[i],
 						  EV_READ | EV_PERSIST, on_output, run);
-		if (!run->stream_events[i] || event_add(run->stream_events[i], NULL) < 0)
-			return refuse(err, ENOMEM, "output: no event");
 	}
+	run->patience = event_new(run->engine->base, -1, 0, on_patience, run);
+	if (!run->stream_events[1] || !run->stream_events[2] || !run->patience ||
+	    event_add(run->patience, &patience) < 0)
+		return refuse(err, ENOMEM, "output: no event");
 	return 0;
 }
 
@@ -348,7 +383,7 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 	for (int i = 0; i < 3; i++)
 		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
 	run->state = RUN_RUNNING;
-	if (watch_output(run, &err) < 0 || start_input(run, &err) < 0 ||
+	if (prepare_output(run, &err) < 0 || start_input(run, &err) < 0 ||
 	    (run->request->file_count > 0 && (inputs_put(run, &err) < 0 || start(run, &err) < 0))) {
 		ask_kill(run, KILL_CANCELLED);
 		fail_run(run, err.text);
@@ -430,7 +465,8 @@ static void on_ended(struct run *run, const struct frame *frame)
 		return;
 	}
 	run->state = RUN_DRAINING;
-	collect_if_drained(run);
+	read_rest(run);
+	collect_if_drained(run); /* they may have ended before the run did */
 }
 
 static char *text_field(const struct frame *frame, enum field_name name)
