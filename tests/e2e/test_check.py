@@ -234,11 +234,11 @@ def test_one_file_does_not_judge_the_next(check):
 
 
 # 60,000 statements take longer than 50 ms, and half a million lists more than 100 MiB.
-SLOW = "x = 1\n" * 60_000
+SLOW_CODE = "x = 1\n" * 60_000
 VAST = "x = [" + "[]," * 300_000 + "]\n"
 
 
-@pytest.mark.parametrize("bomb, limit, how", [(SLOW, ("--time", "50ms"), "it took too long"),
+@pytest.mark.parametrize("bomb, limit, how", [(SLOW_CODE, ("--time", "50ms"), "it took too long"),
                                               (VAST, (), "it took too much memory")])
 def test_only_what_ends_the_cell_is_blamed(check, bomb, limit, how):
     """Many files share a cell. Those beside the one that ends it get the verdicts that each gets
