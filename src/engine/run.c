@@ -552,7 +552,8 @@ static int ask_cell(struct run *run, struct error *err)
 	at = frame_begin(&frame, MESSAGE_ACQUIRE, run->id);
 	limits_encode(&run->result->limits, &frame, FIELD_LIMITS);
 	frame_put_number(&frame, FIELD_MORE, run->engine->single_run);
-	if (!automatic && run->engine->remote)
+	/* A daemon knows its own templates; an empty name would be none. */
+	if (!automatic && run->engine->remote && request->template[0])
 		frame_put_text(&frame, FIELD_NAME, request->template);
 	else if (automatic && !run->retried)
 		imports_scan(code, add_module, &modules);

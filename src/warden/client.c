@@ -72,13 +72,13 @@ static bool may_run(const struct client *client)
 	const struct warden *warden = client->warden;
 	uint64_t runs = warden->serving.runs;
 	uint64_t others = runs / 4 > 0 ? runs / 4 : 1;
+	bool alone = warden->client_count == (warden->daemon ? 2 : 1); /* with the owner */
 
 	if (client->queued == 0)
 		return false;
 	if (!runs)
 		return true;
-	return warden->running < runs &&
-	       (warden->client_count == 1 || runs == 1 || client->running < runs - others);
+	return warden->running < runs && (alone || runs == 1 || client->running < runs - others);
 }
 
 /* As many as may run; the client that got one goes to the end of the line. */
@@ -157,7 +157,7 @@ static int read_claim(const struct frame *frame, struct claim *claim, struct byt
 	uint64_t single = 0;
 	int r = 0;
 
-	while (r >= 0 && frame_next_field(&fields, &field) == 1) {
+	while (r >= 0 && (r = frame_next_field(&fields, &field)) == 1) {
 		if (field.name == FIELD_LIMITS)
 			r = limits_decode(field.value, &claim->limits, err);
 		else if (field.name == FIELD_MORE)
@@ -170,7 +170,7 @@ static int read_claim(const struct frame *frame, struct claim *claim, struct byt
 		}
 	}
 	claim->single = single != 0;
-	return r;
+	return r < 0 && !err->number ? fail(err, -r, "warden: ACQUIRE") : r;
 }
 
 /* What is to be run, and how it is watched: of START, or of an ACQUIRE that says

@@ -383,10 +383,15 @@ void pool_template_died(struct template *template)
 		pool->current = NULL;
 	if (!keeps_cells(pool))
 		return;
-	snprintf(pool->why, sizeof pool->why, "%s", template->why);
+	/* What it says itself begins with its name. */
+	if (strncmp(template->why, "template ", strlen("template ")) == 0)
+		snprintf(pool->why, sizeof pool->why, "%s", template->why);
+	else
+		snprintf(pool->why, sizeof pool->why, "template %s: %.200s", pool->name,
+			 template->why);
 	if (!template->loaded) {
 		pool->failures++;
-		warden_pool_failed(pool->warden, template->why);
+		warden_pool_failed(pool->warden, pool->why);
 	}
 	if (delay > RETRY_MAX_US)
 		delay = RETRY_MAX_US;
