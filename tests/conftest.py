@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared fixtures: one product, one canary, and a witness around every test that runs code."""
+import contextlib
 import os
 import shutil
 import sys
@@ -11,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from harness import host, witness                      # noqa: E402
+from harness.daemon import Daemon, configuration        # noqa: E402
 from harness.product import Product                     # noqa: E402
 
 
@@ -27,6 +29,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    if os.environ.get("EXECPY_MODE", "").startswith("daemon"):
+        cold = [item for item in items if item.get_closest_marker("cold")]
+        config.hook.pytest_deselected(items=cold)
+        items[:] = [item for item in items if item not in cold]
     if config.getoption("--full"):
         return
     for item in items:
@@ -121,6 +127,30 @@ def plain(product, watch, place):
     def plain(*args, **more):
         return product.execute("run", "--policy", "open", *args, cwd=place, **more)
     return plain
+
+
+@pytest.fixture
+def serve(product, watch, place):
+    """serve({template: (min, max)}, number=…) -> Daemon; without templates only `bare` is there."""
+    with contextlib.ExitStack() as ends:
+        def serve(templates=None, *options, text=None, **more):
+            numbers = {k: more.pop(k) for k in list(more)
+                       if k not in ("socket", "env", "wait", "launcher")}
+            text = text or configuration(templates or {"bare": (2, 2)}, **numbers)
+            daemon = Daemon(product, place, text, *options, **more)
+            ends.callback(daemon.close)
+            return daemon
+        yield serve
+
+
+@pytest.fixture(scope="module")
+def shared(product):
+    """One daemon for the tests of a module that do it no harm."""
+    place = product.directory(f"daemon-{id(product)}")
+    daemon = Daemon(product, place, configuration({"bare": (2, 2), "numpy": (1, 1)}))
+    daemon.settle(3)
+    yield daemon
+    daemon.close()
 
 
 def need(name):

@@ -83,16 +83,27 @@ def suites(build, full):
                         when="full"))
     if list((ROOT / "tests/verifier").glob("test_*.py")):
         result.append(Suite("verifier", pytest("tests/verifier", "{report}", *long), "junit"))
+    # The other lane keeps a processor busy: allowances of time, not limits, are longer.
     for mode in (["root", "user"] if root else ["user"]):
-        # The other lane keeps a processor busy: allowances of time, not limits, are longer.
-        environment = {"EXECPY_MODE": mode, "EXECPY_SLOW": "3"}
-        for folder in ("e2e", "attacks"):
+        for folder in ("e2e", "attacks", "daemon"):
             # The controls show that an attack works unconfined: once is enough.
             # Faults are made as root: setpriv would meet them before execpy does.
             once = ["--no-controls", "--ignore=tests/attacks/test_host_faults.py"] if folder == "attacks" and mode != "root" and root else []
             result.append(Suite(f"{folder} as {mode}",
                                 pytest(f"tests/{folder}", "{report}", *long, *once), "junit",
-                                environment, minutes=60 if full else 8))
+                                {"EXECPY_MODE": mode, "EXECPY_SLOW": "3"},
+                                minutes=60 if full else 8,
+                                when="full" if (folder, mode) == ("daemon", "user") and root
+                                else "always"))
+    for folder, mode, when in (("e2e", "user", "always"), ("attacks", "root", "always"),
+                               ("e2e", "root", "full"), ("attacks", "user", "full")):
+        if mode == "root" and not root:
+            continue
+        once = ["--no-controls", "--ignore=tests/attacks/test_host_faults.py"] if folder == "attacks" else []
+        result.append(Suite(f"{folder} through a daemon as {mode}",
+                            pytest(f"tests/{folder}", "{report}", *long, *once), "junit",
+                            {"EXECPY_MODE": "daemon" if mode == "root" else "daemon-user",
+                             "EXECPY_SLOW": "3"}, minutes=60 if full else 8, when=when))
     parity = "--all" if full else "--tenth"
     result += [
         Suite("parity", [PYTHON, "tests/parity/run.py", parity], minutes=120 if full else 6),

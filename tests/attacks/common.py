@@ -103,7 +103,7 @@ def wait_for_output(process, text, seconds=10):
 
 
 def named(name):
-    return [pid for pid, comm, _ in descendants() if comm == name]
+    return [pid for pid, comm, _ in descendants(exempted=True) if comm == name]
 
 
 def children_of(pid):

@@ -61,6 +61,7 @@ def test_P15_execpy_is_killed(busy, watch, product, place):
     product.answers(place)
 
 
+@pytest.mark.cold
 def test_P15_warden_is_killed(busy, watch, product, place):
     wardens = named("execpy-warden")
     assert wardens, "there is no process named execpy-warden during a run"
@@ -74,6 +75,7 @@ def test_P15_warden_is_killed(busy, watch, product, place):
     product.answers(place)
 
 
+@pytest.mark.cold
 def test_P15_warden_is_killed_json(product, watch, place):
     process = product.start("run", "--json", "--policy", "open", "--time", "90s", "-c",
                             STARTED + "import time\ntime.sleep(80)", cwd=place)
@@ -87,6 +89,7 @@ def test_P15_warden_is_killed_json(product, watch, place):
     product.answers(place)  # and sweeps
 
 
+@pytest.mark.cold
 def test_P15_everything_of_ours_is_killed_at_once(busy, watch, product, place):
     kill_all(pid for pid, _, _ in descendants() if pid not in watch.processes)
     busy.wait()
@@ -168,6 +171,7 @@ def test_P21_runs_after_killed_runs(run):
         assert (done.result["status"], done.result["stdout"]) == ("ok", "next\n")
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize("victim", ["janitor", "warden", "keeper", "init", "main"])
 def test_P15_a_part_of_a_run_is_killed(product, watch, place, victim):
     """Killed from outside (an administrator, the OOM killer of the host), each alone: a result all

@@ -154,7 +154,8 @@ class Daemon:
             with contextlib.suppress(OSError):
                 name = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
                 leader = os.getsid(pid) == pid
-                found["init" if b"warden" in name else "cell" if leader else "template"].append(pid)
+                ours = b"guest" not in name
+                found["init" if ours else "cell" if leader else "template"].append(pid)
                 found["user"] += below(pid, tree)
         return found
 

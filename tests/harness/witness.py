@@ -36,8 +36,10 @@ def become_subreaper():
     libc.prctl(36, 1, 0, 0, 0)
 
 
-def descendants():
-    """[(pid, name, state)] of every live process below this one; reaps what has ended."""
+def descendants(exempted=False):
+    """[(pid, name, state)] of every live process below this one; reaps what has ended.
+
+    exempted: also those of a daemon that serves more than one test."""
     waited_for.difference_update([p for p in waited_for if p.returncode is not None])
     not_ours = {process.pid for process in waited_for}
     parents, info = {}, {}
@@ -55,7 +57,7 @@ def descendants():
     found, queue = [], [os.getpid()]
     while queue:
         for pid in parents.get(queue.pop(), ()):
-            if pid in exempt:
+            if pid in exempt and not exempted:
                 continue
             queue.append(pid)
             name, state = info[pid]
