@@ -28,7 +28,16 @@ def machine():
         "processors": os.cpu_count(),
         "load_before": os.getloadavg()[0],
         "date": time.strftime("%Y-%m-%d"),
+        "memory_kib": int(open("/proc/meminfo").readline().split()[1]),
+        "python": platform.python_version(),
     }
+
+
+def packages(*names):
+    """Versions of the Debian packages that are there."""
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *names],
+                          capture_output=True, text=True, check=False)
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if not line.endswith(" "))
 
 
 def time_command(command, expected_stdout, timeout=60, **options):

@@ -23,10 +23,15 @@ from comparison.workloads import WORKLOADS
 PARTS = ("latency", "load", "memory", "aftermath", "report")
 
 
+PACKAGES = ("python3", "python3-numpy", "python3-pandas", "python3-matplotlib", "libopenblas0-pthread",
+            "libblas3", "bubblewrap", "firejail", "runc", "runsc", "nodejs")
+MACHINE = {**measure.machine(), "packages": measure.packages(*PACKAGES)}
+
+
 def keep(directory, name, facts):
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}.json"
-    lines = json.dumps({"machine": measure.machine(), **facts}, ensure_ascii=False, indent=1)
+    lines = json.dumps({"machine": MACHINE, **facts}, ensure_ascii=False, indent=1)
     # One line for a list of numbers.
     path.write_text(measure.compact(lines) + "\n")
     print(f"raw samples: {path}")

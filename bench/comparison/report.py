@@ -195,7 +195,7 @@ def targets(latency, loaded, memory, aftermath):
 def machine_line(result):
     machine = result["machine"]
     return (f"Linux {machine['kernel']}, {machine['processor']}, {machine['processors']} processors, "
-            f"{machine['date']}; samples in `bench/results/warm/`, seed {result.get('seed', '')}.")
+            f"load {machine['load_before']:.1f} before, {machine['date']}; samples in `bench/results/warm/`, seed {result.get('seed', '')}.")
 
 
 def write(place, to_documents):
