@@ -281,6 +281,12 @@ void audit_arm(const struct policy *policy, const struct verify_context *of_run)
 	armed = policy;
 }
 
+void audit_disarm(void)
+{
+	armed = NULL;
+	context = (struct verify_context){0};
+}
+
 void audit_record(void)
 {
 	recording = true;

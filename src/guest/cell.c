@@ -92,6 +92,8 @@ static int confine(int *ret_listener, struct error *err)
 	if (r < 0)
 		return r;
 	r = resources_oom_score(1000, err);
+	if (r == 0)
+		r = resources_limit_always(err);
 	if (r < 0)
 		return r;
 #ifndef UNSAFE_WITHOUT_LANDLOCK
@@ -151,13 +153,12 @@ static int apply_limits(const struct frame *go, struct error *err)
 }
 
 /* Waits for the word to go. EOF means that nobody needs this cell any more. */
-static void park(struct error *err)
+static void park(struct bytes *buffer, struct error *err)
 {
-	autobytes buffer = {0};
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
 	size_t count = 0;
-	int r = frame_receive(CONTROL, &buffer, &frame, fds, &count);
+	int r = frame_receive(CONTROL, buffer, &frame, fds, &count);
 
 	if (r == 0)
 		_exit(0);
@@ -168,7 +169,8 @@ static void park(struct error *err)
 	apply_limits(&frame, err);
 }
 
-void cell_become(const int *fds, const struct error *failed, struct bytes *ret_request)
+void cell_become(const int *fds, const struct error *failed, bool settled, struct bytes *buffer,
+		 struct bytes *ret_request)
 {
 	struct error err = *failed;
 	struct span request;
@@ -196,18 +198,19 @@ void cell_become(const int *fds, const struct error *failed, struct bytes *ret_r
 		goto failed;
 	}
 	/* While opening for writing costs no notice yet. */
-	if (run_open_main(&err) < 0 || confine(&said[LISTENER], &err) < 0)
+	if (run_open_main(&err) < 0 || (settled && rehearsal_open(&err) < 0) ||
+	    confine(&said[LISTENER], &err) < 0)
 		goto failed;
 	interpreter_prepare_caches();
 	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 || stopframes_install(&err) < 0)
 		goto failed;
+	/* One that was made for a run that waits already has no time for it. */
+	if (settled && rehearse(false, &err) < 0)
+		goto failed;
 	say(MESSAGE_PARKED, NULL, said, 2);
 	close(said[SELF]);
 	close(said[LISTENER]);
-	/* While nobody asks, or the first to ask is on the way. */
-	if (run_rehearsal(&err) < 0)
-		goto failed;
-	park(&err);
+	park(buffer, &err);
 	if (err.number)
 		goto failed;
 	request = outbox_request();

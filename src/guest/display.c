@@ -15,12 +15,13 @@ static unsigned shown;
 
 /* The formats that IPython's protocol names. */
 static const struct {
-	const char *method, *mime;
+	PyObject **method;
+	const char *mime;
 } formats[] = {
-	{"_repr_html_", "text/html"},        {"_repr_markdown_", "text/markdown"},
-	{"_repr_svg_", "image/svg+xml"},     {"_repr_png_", "image/png"},
-	{"_repr_jpeg_", "image/jpeg"},       {"_repr_latex_", "text/latex"},
-	{"_repr_json_", "application/json"},
+	{&names.repr_html, "text/html"},        {&names.repr_markdown, "text/markdown"},
+	{&names.repr_svg, "image/svg+xml"},     {&names.repr_png, "image/png"},
+	{&names.repr_jpeg, "image/jpeg"},       {&names.repr_latex, "text/latex"},
+	{&names.repr_json, "application/json"},
 };
 
 static void put(struct bytes *frame, const char *mime, const void *data, size_t length)
@@ -92,13 +93,13 @@ static void put_plain(struct bytes *frame, PyObject *object)
 /* Calls object.method() if the class has it; NULL without an exception when
  * there is nothing to show. A class object has its instances' methods as plain
  * functions: those are not meant. */
-static PyObject *call_format(PyObject *object, const char *method)
+static PyObject *call_format(PyObject *object, PyObject *method)
 {
 	PyObject *function, *result = NULL;
 
 	if (PyType_Check(object))
 		return NULL;
-	function = PyObject_GetAttrString(object, method);
+	function = names_attribute(object, method);
 	if (function && PyCallable_Check(function))
 		result = PyObject_CallNoArgs(function);
 	Py_XDECREF(function);
@@ -139,7 +140,7 @@ static void put_formats(struct bytes *frame, PyObject *object)
 	PyObject *png;
 
 	for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
-		PyObject *data = call_format(object, formats[i].method);
+		PyObject *data = call_format(object, *formats[i].method);
 
 		if (!data)
 			continue;
@@ -166,7 +167,7 @@ void display_object(enum message type, PyObject *object)
 
 	if (type == MESSAGE_DISPLAY && shown++ >= DISPLAY_COUNT_MAX)
 		return;
-	bundle = call_format(object, "_repr_mimebundle_");
+	bundle = call_format(object, names.repr_mimebundle);
 	if (bundle) {
 		plain = put_bundle(&frame, bundle, &any);
 		Py_DECREF(bundle);

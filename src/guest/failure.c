@@ -12,6 +12,17 @@
 #include <errno.h>
 #include <string.h>
 
+static PyObject *string_io; /* the class */
+
+int failure_prepare(void)
+{
+	PyObject *io = PyImport_ImportModule("io");
+
+	string_io = io ? PyObject_GetAttrString(io, "StringIO") : NULL;
+	Py_XDECREF(io);
+	return string_io ? 0 : -1;
+}
+
 /* Line `number` (from 1) of the code that was sent, without its newline. */
 static struct span own_line(long number)
 {
@@ -122,9 +133,9 @@ static void put_frame(struct bytes *out, PyObject *file, PyObject *function,
 		frame_put(out, FIELD_FRAME, body.data, body.length);
 }
 
-static long attribute_number(PyObject *object, const char *name)
+static long attribute_number(PyObject *object, PyObject *name)
 {
-	PyObject *value = PyObject_GetAttrString(object, name);
+	PyObject *value = names_attribute(object, name);
 	long number = value && PyLong_Check(value) ? PyLong_AsLong(value) : -1;
 
 	Py_XDECREF(value);
@@ -136,15 +147,13 @@ static void put_traceback_frame(struct bytes *out, PyObject *entry)
 {
 	PyTracebackObject *traceback = (PyTracebackObject *)entry;
 	PyCodeObject *code = PyFrame_GetCode(traceback->tb_frame);
-	PyObject *name = PyObject_GetAttrString((PyObject *)code, "co_qualname");
 	struct position position = {0, -1, 0, -1};
 
-	PyErr_Clear();
 	if (!PyCode_Addr2Location(code, traceback->tb_lasti, &position.line, &position.column,
 				  &position.end_line, &position.end_column))
-		position = (struct position){(int)attribute_number(entry, "tb_lineno"), -1, 0, -1};
-	put_frame(out, code->co_filename, name ? name : code->co_name, position);
-	Py_XDECREF(name);
+		position =
+			(struct position){(int)attribute_number(entry, names.tb_lineno), -1, 0, -1};
+	put_frame(out, code->co_filename, code->co_qualname, position);
 	Py_DECREF(code);
 }
 
@@ -171,22 +180,21 @@ static void put_traceback(struct bytes *out, PyObject *traceback)
 static void put_syntax_frame(struct bytes *out, PyObject *value)
 {
 	autobytes body = {0};
-	PyObject *file = PyObject_GetAttrString(value, "filename");
-	PyObject *text = PyObject_GetAttrString(value, "text");
+	PyObject *file = names_attribute(value, names.filename);
+	PyObject *text = names_attribute(value, names.text);
 	static const struct {
-		const char *name;
+		PyObject **name;
 		enum field_name field;
 	} numbers[] = {
-		{"lineno", FIELD_LINE},
-		{"offset", FIELD_COLUMN},
-		{"end_lineno", FIELD_END_LINE},
-		{"end_offset", FIELD_END_COLUMN},
+		{&names.lineno, FIELD_LINE},
+		{&names.offset, FIELD_COLUMN},
+		{&names.end_lineno, FIELD_END_LINE},
+		{&names.end_offset, FIELD_END_COLUMN},
 	};
 
-	PyErr_Clear();
 	put_text_object(&body, FIELD_FILE, file);
 	for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++) {
-		long number = attribute_number(value, numbers[i].name);
+		long number = attribute_number(value, *numbers[i].name);
 
 		if (number > 0)
 			frame_put_number(&body, (uint16_t)numbers[i].field, (uint64_t)number);
@@ -206,13 +214,11 @@ static void put_syntax_frame(struct bytes *out, PyObject *value)
 /* As CPython prints it: with its module, unless that is builtins or __main__. */
 static PyObject *type_name(PyObject *type)
 {
-	PyObject *module = PyObject_GetAttrString(type, "__module__");
-	PyObject *name = PyObject_GetAttrString(type, "__qualname__");
+	PyObject *module = names_attribute(type, names.module);
+	PyObject *name = names_attribute(type, names.qualname);
 
-	if (!name) {
-		PyErr_Clear();
+	if (!name)
 		name = PyUnicode_FromString(((PyTypeObject *)type)->tp_name);
-	}
 	if (module && name && PyUnicode_Check(module) &&
 	    PyUnicode_CompareWithASCIIString(module, "builtins") != 0 &&
 	    PyUnicode_CompareWithASCIIString(module, "__main__") != 0)
@@ -225,19 +231,17 @@ static PyObject *type_name(PyObject *type)
 /* CPython's own words, as a str; NULL without an exception. */
 static PyObject *display_text(PyObject *type, PyObject *value, PyObject *traceback)
 {
-	PyObject *io = PyImport_ImportModule("io");
-	PyObject *buffer = io ? PyObject_CallMethod(io, "StringIO", NULL) : NULL;
+	PyObject *buffer = PyObject_CallNoArgs(string_io);
 	PyObject *before = PySys_GetObject("stderr"), *text = NULL;
 
 	Py_XINCREF(before);
 	if (buffer && PySys_SetObject("stderr", buffer) == 0) {
 		PyErr_Display(type, value, traceback);
-		text = PyObject_CallMethod(buffer, "getvalue", NULL);
+		text = PyObject_CallMethodNoArgs(buffer, names.getvalue);
 		PySys_SetObject("stderr", before);
 	}
 	PyErr_Clear();
 	Py_XDECREF(before);
-	Py_XDECREF(io);
 	Py_XDECREF(buffer);
 	return text;
 }
@@ -263,10 +267,9 @@ static void print_error(PyObject *type, PyObject *value, PyObject *traceback, Py
 
 static int exit_status(PyObject *value)
 {
-	PyObject *code = value ? PyObject_GetAttrString(value, "code") : NULL;
+	PyObject *code = value ? names_attribute(value, names.code) : NULL;
 	int status = 1;
 
-	PyErr_Clear();
 	if (!code || code == Py_None) {
 		status = 0;
 	} else if (PyLong_Check(code)) {
@@ -305,7 +308,7 @@ int failure_report(PyObject *type, PyObject *value, PyObject *traceback)
 	put_text_object(&frame, FIELD_TYPE, name);
 	put_text_object(&frame, FIELD_TEXT, message);
 	if (value && PyErr_GivenExceptionMatches(type, PyExc_OSError)) {
-		long number = attribute_number(value, "errno");
+		long number = attribute_number(value, names.errno_);
 
 		if (number > 0)
 			frame_put_number(&frame, FIELD_ERRNO, (uint64_t)number);

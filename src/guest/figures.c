@@ -8,14 +8,14 @@
 
 PyObject *figures_png(PyObject *figure)
 {
-	PyObject *module = PyDict_GetItemString(PyImport_GetModuleDict(), "matplotlib.figure");
+	PyObject *module = names_loaded(names.figure_module);
 	PyObject *class = NULL, *io = NULL, *buffer = NULL, *save = NULL, *arguments = NULL;
 	PyObject *options = NULL, *result = NULL, *png = NULL;
 	int is_figure = 0;
 
 	if (!module)
 		return NULL;
-	class = PyObject_GetAttrString(module, "Figure");
+	class = names_attribute(module, names.figure_class);
 	if (class)
 		is_figure = PyObject_IsInstance(figure, class);
 	Py_XDECREF(class);
@@ -25,14 +25,14 @@ PyObject *figures_png(PyObject *figure)
 	}
 	io = PyImport_ImportModule("io");
 	buffer = io ? PyObject_CallMethod(io, "BytesIO", NULL) : NULL;
-	save = PyObject_GetAttrString(figure, "savefig");
+	save = PyObject_GetAttr(figure, names.savefig);
 	arguments = buffer ? Py_BuildValue("(O)", buffer) : NULL;
 	/* Not bbox_inches="tight": it draws everything twice. */
 	options = Py_BuildValue("{ss}", "format", "png");
 	if (save && arguments && options)
 		result = PyObject_Call(save, arguments, options);
 	if (result)
-		png = PyObject_CallMethod(buffer, "getvalue", NULL);
+		png = PyObject_CallMethodNoArgs(buffer, names.getvalue);
 	PyErr_Clear();
 	Py_XDECREF(io);
 	Py_XDECREF(buffer);
@@ -47,15 +47,15 @@ PyObject *figures_png(PyObject *figure)
  * there, there are none. */
 void figures_show(bool close)
 {
-	PyObject *pyplot = PyDict_GetItemString(PyImport_GetModuleDict(), "matplotlib.pyplot");
+	PyObject *pyplot = names_loaded(names.pyplot);
 	PyObject *numbers, *result;
 
 	if (!pyplot)
 		return;
-	numbers = PyObject_CallMethod(pyplot, "get_fignums", NULL);
+	numbers = PyObject_CallMethodNoArgs(pyplot, names.get_fignums);
 	for (Py_ssize_t i = 0; numbers && i < PyList_Size(numbers); i++) {
 		PyObject *figure =
-			PyObject_CallMethod(pyplot, "figure", "O", PyList_GetItem(numbers, i));
+			PyObject_CallMethodOneArg(pyplot, names.figure, PyList_GetItem(numbers, i));
 
 		if (figure)
 			display_object(MESSAGE_DISPLAY, figure);
@@ -78,13 +78,13 @@ static PyObject *show(PyObject *self, PyObject *arguments, PyObject *options)
 static int backend_exec(PyObject *module)
 {
 	PyObject *agg = PyImport_ImportModule("matplotlib.backends.backend_agg");
-	static const char *const names[] = {"FigureCanvasAgg", "FigureManagerBase"};
+	static const char *const classes[] = {"FigureCanvasAgg", "FigureManagerBase"};
 	static const char *const aliases[] = {"FigureCanvas", "FigureManager"};
 	PyObject *bases = PyImport_ImportModule("matplotlib.backend_bases");
 	int r = agg && bases ? 0 : -1;
 
 	for (int i = 0; i < 2 && r == 0; i++) {
-		PyObject *value = PyObject_GetAttrString(i == 0 ? agg : bases, names[i]);
+		PyObject *value = PyObject_GetAttrString(i == 0 ? agg : bases, classes[i]);
 
 		r = value ? PyModule_AddObjectRef(module, aliases[i], value) : -1;
 		Py_XDECREF(value);

@@ -16,6 +16,7 @@
 #include "proto/frame.h"
 #include "proto/mailbox.h"
 #include "proto/messages.h"
+#include "guest/names.h"
 #include "guest/verifier/verify.h"
 
 #include <stdbool.h>
@@ -34,6 +35,14 @@ void interpreter_prepare_caches(void);
 /* Fills err from the Python exception that is set, and clears it. */
 int interpreter_error(struct error *err, const char *what);
 
+/* memory.c */
+
+/* CPython's arenas will lie side by side. Stage: template, before Python starts. */
+void memory_prepare(void);
+/* Takes back what Python's memory may still grow into; thoroughly: fills its
+ * holes and makes huge pages, too. The last thing before the first fork. */
+void memory_settle(bool thoroughly);
+
 /* warmup.c */
 
 /* Executes a template's warm-up; what it prints and warns of is dropped. The
@@ -49,16 +58,22 @@ int template_serve(int socket, struct bytes *ret_request, struct error *err);
 /* cell.c */
 
 /* Everything between fork and user code: descriptors, limits, confinement,
- * hygiene, the rehearsal, parking. fds as in enum fork_fd. `failed` is what went
- * wrong on the way here, if its number is set: then that is said, and no more.
+ * hygiene, the rehearsal if the template has settled, parking. fds as in enum
+ * fork_fd. `failed` is what went wrong on the way here, if its number is set: then
+ * that is said, and no more. `buffer` is for what the warden says.
  * Returns with the request, or does not return. Stage: cell. */
-void cell_become(const int *fds, const struct error *failed, struct bytes *ret_request);
+void cell_become(const int *fds, const struct error *failed, bool settled, struct bytes *buffer,
+		 struct bytes *ret_request);
 
 /* hygiene.c */
 
 /* After fork, before user code: no two cells alike. Fails closed. Stage: cell. */
 int hygiene_refresh(struct error *err);
-/* Fresh sys.stdin, stdout, stderr on 0, 1, 2, unbuffered. Stage: cell. */
+/* Makes the streams of future cells and finds what each will renew, after
+ * everything else that could use them. Stage: template. */
+int hygiene_prepare(struct error *err);
+/* sys.stdin, stdout, stderr on 0, 1, 2, unbuffered, never used before: those that
+ * the template prepared, or fresh ones. Stage: cell. */
 int hygiene_streams(struct error *err);
 
 /* outbox.c: the cell's side of the mailbox. */
@@ -76,6 +91,8 @@ int outbox_close_verdict(void);
  * fit, -EPERM in a process that the user's code forked. In a template, which
  * has no mailbox, what its warm-up shows is dropped. */
 int outbox_append(const struct bytes *frames);
+/* While muted what is appended is dropped. */
+void outbox_mute(bool muted);
 /* The end of a run that came to it by itself: tells the exit status, closes every
  * descriptor, exits. */
 _Noreturn void outbox_finish(int exit_status);
@@ -83,17 +100,59 @@ _Noreturn void outbox_finish(int exit_status);
 uint8_t *outbox_frames_area(size_t *ret_size);
 void outbox_frames_publish(size_t length);
 
+/* order.c */
+
+/* What the mailbox asked for. */
+struct order {
+	struct span code;
+	PyObject *arguments; /* sys.argv */
+	struct policy policy;
+	struct verify_context context;
+	const char *files[INPUT_FILES_MAX + 1];
+	bool check_only, probe;
+};
+
+/* Reads a whole MESSAGE_REQUEST, which must stay; its variables go into the
+ * environment. Negative, perhaps with a Python exception, when it cannot be. */
+int order_read(struct span request, struct order *order);
+void order_free(struct order *order);
+
 /* run.c */
 
+/* Takes what the end of a run calls, and gives __main__ its file. Stage: template. */
+int run_prepare(struct error *err);
 /* Creates main.py in the workspace, to be written when the code is known. */
 int run_open_main(struct error *err);
 /* Runs a request to its end and leaves the process. Stage: cell. */
 _Noreturn void run_request(struct span request);
-/* Runs an empty program, so that the first real one finds everything touched. */
-int run_rehearsal(struct error *err);
 /* The source of the code that runs, for frames. */
 struct span run_source(void);
 #define RUN_FILE_NAME "main.py"
+
+/* The parts of a run that its rehearsal goes through, too. */
+
+void run_set_source(struct span code);
+/* The workspace becomes the first entry of sys.path. */
+int run_enter_workspace(void);
+/* Runs the code in a module's dictionary. Returns the value of a last expression
+ * (or None), or NULL with the exception that ended it. */
+PyObject *run_execute(struct span code, PyObject *globals);
+/* Leaves the value (which is released), or the exception that is set, in the
+ * mailbox. Returns the exit status that CPython would give. */
+int run_tell(PyObject *value);
+/* Flushes, clears the module and collects what nobody holds. */
+void run_let_go(PyObject *globals);
+
+/* rehearsal.c */
+
+/* A module that was imported, for the rehearsal to import it again. */
+int rehearsal_add_import(const char *module, struct error *err);
+/* Opens what a rehearsal needs while opening is cheap. Stage: cell, unconfined. */
+int rehearsal_open(struct error *err);
+/* Goes the way of a real run from request to end, with a program of our own, and
+ * leaves no trace but warmth. Fails closed. In a template thoroughly, in a cell
+ * with what most code does. */
+int rehearse(bool thoroughly, struct error *err);
 
 /* judge.c */
 
@@ -117,6 +176,8 @@ void audit_know_imports(const struct verdict *verdict);
 /* From here on the user's code is judged as it runs, until the end of it. The
  * policy must stay. Stage: cell. */
 void audit_arm(const struct policy *policy, const struct verify_context *of_run);
+/* After a rehearsal. */
+void audit_disarm(void);
 /* A dry run: what the user's code imports, opens, starts and connects to is
  * written to the mailbox, each thing once. Stage: cell. */
 void audit_record(void);
@@ -139,6 +200,9 @@ PyObject *figures_backend_init(void);
 #define FIGURES_BACKEND "_execpy_agg"
 
 /* failure.c */
+
+/* Stage: template. */
+int failure_prepare(void);
 
 /* Records the exception (not consumed) as MESSAGE_ERROR and prints it to
  * sys.stderr as CPython would. Returns the exit status that CPython would give. */

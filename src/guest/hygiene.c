@@ -10,40 +10,116 @@
 #include "guest/guest.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
-/* A borrowed reference to a loaded module, or NULL without an error. */
-static PyObject *loaded(const char *name)
+static int set_none(PyObject *module, PyObject *attribute)
 {
-	return PyDict_GetItemString(PyImport_GetModuleDict(), name);
-}
+	PyObject *object = names_loaded(module);
 
-static int set_none(const char *module, const char *attribute)
-{
-	PyObject *object = loaded(module);
-
-	if (!object || !PyObject_HasAttrString(object, attribute))
+	if (!object || !PyObject_HasAttr(object, attribute))
 		return 0;
-	return PyObject_SetAttrString(object, attribute, Py_None);
+	return PyObject_SetAttr(object, attribute, Py_None);
 }
 
-static int call_seed(const char *module)
+static int call_seed(PyObject *module)
 {
-	PyObject *object = loaded(module), *result;
+	PyObject *object = names_loaded(module), *result;
 
 	if (!object)
 		return 0;
-	result = PyObject_CallMethod(object, "seed", NULL);
+	result = PyObject_CallMethodNoArgs(object, names.seed);
 	if (!result)
 		return -1;
 	Py_DECREF(result);
 	return 0;
 }
 
+/* numpy's legacy generator, which is one for the whole process: where its state
+ * lies. numpy.random.seed() goes a long way through Python; in a template it is
+ * called once, and a cell writes fresh numbers over the state. The layout is that
+ * of numpy's own C interface (numpy/random/src/mt19937/mt19937.h). */
+static struct {
+	uint32_t *key;
+	int *position;
+} legacy;
+#define LEGACY_WORDS 624
+
+/* The generator's capsule, as numpy/random/bitgen.h declares what is in it. */
+struct bit_generator {
+	void *state;
+	uint64_t (*next_uint64)(void *);
+	uint32_t (*next_uint32)(void *);
+	double (*next_double)(void *);
+	uint64_t (*next_raw)(void *);
+};
+
+/* Finds it, and proves it: what numpy says of its state must be what is there. */
+static void find_legacy(void)
+{
+	static const char text[] =
+		"import numpy.random.mtrand as m, numpy\n"
+		"generator = m._rand._bit_generator\n"
+		"state = generator.state\n"
+		"right = type(generator) is numpy.random.MT19937 and len(state['state']['key']) == "
+		"624\n"
+		"capsule = generator.capsule\n"
+		"key = numpy.asarray(state['state']['key'], dtype='<u4').tobytes()\n"
+		"position = int(state['state']['pos'])\n";
+	PyObject *globals = Py_BuildValue("{ss}", "__name__", "hygiene"), *result = NULL;
+	PyObject *capsule, *key, *position;
+	struct bit_generator *generator = NULL;
+	uint32_t *state = NULL;
+	bool found = false;
+
+	if (globals && PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins()) == 0)
+		result = PyRun_String(text, Py_file_input, globals, globals);
+	if (result && PyDict_GetItemString(globals, "right") == Py_True) {
+		capsule = PyDict_GetItemString(globals, "capsule");
+		key = PyDict_GetItemString(globals, "key");
+		position = PyDict_GetItemString(globals, "position");
+		generator = PyCapsule_GetPointer(capsule, "BitGenerator");
+		state = generator ? generator->state : NULL;
+		found = state && PyBytes_Size(key) == LEGACY_WORDS * 4 &&
+			memcmp(state, PyBytes_AsString(key), LEGACY_WORDS * 4) == 0 &&
+			((int *)state)[LEGACY_WORDS] == PyLong_AsLong(position);
+	}
+	PyErr_Clear();
+	Py_XDECREF(result);
+	Py_XDECREF(globals);
+	if (found) {
+		legacy.key = state;
+		legacy.position = (int *)state + LEGACY_WORDS;
+	}
+}
+
+/* As seed() without an argument: all words anew, and to be mixed before the next
+ * number is drawn. */
+static int seed_legacy(void)
+{
+	size_t done = 0;
+
+	while (done < LEGACY_WORDS * 4) {
+		ssize_t r = getrandom((char *)legacy.key + done, LEGACY_WORDS * 4 - done, 0);
+
+		if (r < 0 && errno != EINTR) {
+			PyErr_SetFromErrno(PyExc_OSError);
+			return -1;
+		}
+		if (r > 0)
+			done += (size_t)r;
+	}
+	legacy.key[0] |= 0x80000000; /* not all zero, whatever came */
+	*legacy.position = LEGACY_WORDS;
+	return 0;
+}
+
 static int stir_openssl(void)
 {
-	PyObject *object = loaded("_ssl"), *result;
+	PyObject *object = names_loaded(names.openssl), *function, *result;
 	char entropy[32];
 
 	if (!object)
@@ -52,19 +128,24 @@ static int stir_openssl(void)
 		PyErr_SetFromErrno(PyExc_OSError);
 		return -1;
 	}
-	result = PyObject_CallMethod(object, "RAND_add", "y#d", entropy, (Py_ssize_t)sizeof entropy,
-				     (double)sizeof entropy);
-	if (!result)
-		return -1;
-	Py_DECREF(result);
-	return 0;
+	function = PyObject_GetAttr(object, names.rand_add);
+	result = function
+			 ? PyObject_CallFunction(function, "y#d", entropy,
+						 (Py_ssize_t)sizeof entropy, (double)sizeof entropy)
+			 : NULL;
+	Py_XDECREF(function);
+	Py_XDECREF(result);
+	return result ? 0 : -1;
 }
 
 int hygiene_refresh(struct error *err)
 {
-	if (call_seed("random") < 0 || call_seed("numpy.random") < 0 || stir_openssl() < 0 ||
-	    set_none("tempfile", "_name_sequence") < 0 || set_none("tempfile", "tempdir") < 0 ||
-	    set_none("uuid", "_node") < 0 || set_none("uuid", "_last_timestamp") < 0)
+	int r = legacy.key ? seed_legacy() : call_seed(names.numpy_random);
+
+	if (r < 0 || call_seed(names.random) < 0 || stir_openssl() < 0 ||
+	    set_none(names.tempfile, names.name_sequence) < 0 ||
+	    set_none(names.tempfile, names.tempdir) < 0 || set_none(names.uuid, names.node) < 0 ||
+	    set_none(names.uuid, names.timestamp) < 0)
 		return interpreter_error(err, "cell: hygiene");
 	tzset();
 	return 0;
@@ -111,30 +192,80 @@ static PyObject *open_stream(PyObject *io, int fd, const char *name, const char 
 	return text;
 }
 
-int hygiene_streams(struct error *err)
+static const struct {
+	const char *name, *original, *label, *errors;
+} streams[3] = {
+	{"stdin", "__stdin__", "<stdin>", "strict"},
+	{"stdout", "__stdout__", "<stdout>", "strict"},
+	{"stderr", "__stderr__", "<stderr>", "backslashreplace"},
+};
+
+/* Made in the template for its cells, or NULL. */
+static PyObject *prepared[3];
+
+static int make_streams(PyObject *made[3], struct error *err)
 {
-	static const struct {
-		int fd;
-		const char *name, *original, *label, *errors;
-	} streams[] = {
-		{0, "stdin", "__stdin__", "<stdin>", "strict"},
-		{1, "stdout", "__stdout__", "<stdout>", "strict"},
-		{2, "stderr", "__stderr__", "<stderr>", "backslashreplace"},
-	};
 	PyObject *io = PyImport_ImportModule("io");
 	int r = 0;
 
 	if (!io)
-		return interpreter_error(err, "cell: import io");
-	for (size_t i = 0; i < sizeof streams / sizeof streams[0] && r == 0; i++) {
-		PyObject *stream =
-			open_stream(io, streams[i].fd, streams[i].label, streams[i].errors);
-
-		if (!stream || PySys_SetObject(streams[i].name, stream) < 0 ||
-		    PySys_SetObject(streams[i].original, stream) < 0)
-			r = interpreter_error(err, "cell: standard streams");
-		Py_XDECREF(stream);
+		return interpreter_error(err, "standard streams: import io");
+	for (int i = 0; i < 3 && r == 0; i++) {
+		made[i] = open_stream(io, i, streams[i].label, streams[i].errors);
+		if (!made[i] || PySys_SetObject(streams[i].name, made[i]) < 0 ||
+		    PySys_SetObject(streams[i].original, made[i]) < 0)
+			r = interpreter_error(err, "standard streams");
 	}
 	Py_DECREF(io);
 	return r;
+}
+
+int hygiene_prepare(struct error *err)
+{
+	int kept[3] = {-1, -1, -1}, r = 0;
+
+	if (names_loaded(names.numpy_random)) {
+		/* A number that was drawn in pairs may be left over: seed() forgets it. */
+		if (call_seed(names.numpy_random) < 0)
+			return interpreter_error(err, "template: seed numpy");
+		find_legacy();
+	}
+	/* What a stream asks its descriptor when it is made has the same answer from
+	 * every pipe. */
+	for (int i = 0; i < 3 && r == 0; i++) {
+		int ends[2];
+
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return fail(err, errno, "standard streams: pipe");
+		kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 3);
+		if (kept[i] < 0 || dup2(ends[i == 0 ? 0 : 1], i) < 0)
+			r = fail(err, errno, "standard streams: descriptor %d", i);
+		close(ends[0]);
+		close(ends[1]);
+	}
+	if (r == 0)
+		r = make_streams(prepared, err);
+	for (int i = 0; i < 3; i++)
+		if (kept[i] >= 0 && (dup2(kept[i], i) < 0 || close(kept[i]) < 0))
+			r = fail(err, errno, "standard streams: descriptor %d", i);
+	return r;
+}
+
+int hygiene_streams(struct error *err)
+{
+	PyObject *made[3] = {NULL, NULL, NULL};
+	int r;
+
+	if (!prepared[0]) {
+		r = make_streams(made, err);
+		for (int i = 0; i < 3; i++)
+			Py_XDECREF(made[i]);
+		return r;
+	}
+	for (int i = 0; i < 3; i++)
+		if (PySys_GetObject(streams[i].name) != prepared[i] ||
+		    PySys_GetObject(streams[i].original) != prepared[i])
+			return refuse(err, EPROTO, "cell: sys.%s is not the cell's own",
+				      streams[i].name);
+	return 0;
 }

@@ -104,23 +104,28 @@ int interpreter_import(const char *module, struct error *err)
 	return interpreter_error(err, what);
 }
 
+/* matplotlib insists on a writable directory; its font list is made at build time
+ * and only linked to. Without the list it makes its own. */
 void interpreter_prepare_caches(void)
 {
-	DIR *cache = opendir(FONT_CACHE);
+	static char lists[4][NAME_MAX + 1]; /* as the template found them */
+	static size_t count;
+	static bool looked;
+	DIR *cache = looked ? NULL : opendir(FONT_CACHE);
 	struct dirent *entry;
 
-	/* matplotlib insists on a writable directory; its font list is made at
-	 * build time and only linked to. Without the list it makes its own. */
-	while (cache && (entry = readdir(cache))) {
+	while (cache && count < ARRAY_LENGTH(lists) && (entry = readdir(cache)))
+		if (strncmp(entry->d_name, "fontlist", 8) == 0)
+			snprintf(lists[count++], sizeof lists[0], "%s", entry->d_name);
+	if (cache)
+		closedir(cache);
+	looked = true;
+	for (size_t i = 0; i < count; i++) {
 		char from[PATH_MAX], to[PATH_MAX];
 
-		if (strncmp(entry->d_name, "fontlist", 8) != 0)
-			continue;
-		snprintf(from, sizeof from, FONT_CACHE "/%s", entry->d_name);
-		snprintf(to, sizeof to, MATPLOTLIB_DIRECTORY "/%s", entry->d_name);
+		snprintf(from, sizeof from, FONT_CACHE "/%s", lists[i]);
+		snprintf(to, sizeof to, MATPLOTLIB_DIRECTORY "/%s", lists[i]);
 		if (symlink(from, to) < 0)
 			break;
 	}
-	if (cache)
-		closedir(cache);
 }

@@ -54,9 +54,10 @@ int main(void)
 		say_failed(&err);
 		return 1;
 	}
+	memory_prepare();
 	PyImport_AppendInittab(FIGURES_BACKEND, figures_backend_init);
 	if (stopframes_prepare(&err) < 0 || audit_install(&err) < 0 ||
-	    interpreter_start(&err) < 0 || display_install(&err) < 0) {
+	    interpreter_start(&err) < 0 || display_install(&err) < 0 || run_prepare(&err) < 0) {
 		say_failed(&err);
 		return 1;
 	}

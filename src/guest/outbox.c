@@ -9,6 +9,7 @@
 static struct mailbox_header *mailbox;
 static pid_t owner;
 static int verdict = -1;
+static bool mute;
 
 static uint8_t *area(size_t offset)
 {
@@ -64,7 +65,7 @@ int outbox_append(const struct bytes *frames)
 
 	if (frames->failed)
 		return frames->failed;
-	if (!mailbox)
+	if (!mailbox || mute)
 		return 0;
 	used = atomic_load(&mailbox->response_length);
 	if (getpid() != owner)
@@ -74,6 +75,11 @@ int outbox_append(const struct bytes *frames)
 	memcpy(area(MAILBOX_RESPONSE_AT + used), frames->data, frames->length);
 	atomic_store(&mailbox->response_length, used + (uint32_t)frames->length);
 	return 0;
+}
+
+void outbox_mute(bool muted)
+{
+	mute = muted;
 }
 
 uint8_t *outbox_frames_area(size_t *ret_size)

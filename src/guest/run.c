@@ -23,73 +23,77 @@
 
 static struct span source;
 
+/* What a run uses of Python's own, taken before user code can replace it. */
+static PyObject *compile, *expression_class, *expression_statement;
+static PyObject *file_name, *mode_exec, *mode_eval;
+static PyObject *run_exit_functions, *collect;
+
 struct span run_source(void)
 {
 	return source;
 }
 
+void run_set_source(struct span code)
+{
+	source = code;
+}
+
 /* PyCF_ONLY_AST through the builtin, so that the bytes' own encoding cookie is
  * honoured as in a file. */
-static PyObject *call_compile(PyObject *what, const char *mode, int flags)
+static PyObject *call_compile(PyObject *what, PyObject *mode, int flags)
 {
-	PyObject *builtins = PyEval_GetBuiltins(); /* borrowed */
-	PyObject *compile = PyDict_GetItemString(builtins, "compile");
+	PyObject *number = PyLong_FromLong(flags), *result = NULL;
 
-	if (!compile) {
-		PyErr_SetString(PyExc_RuntimeError, "compile is gone");
-		return NULL;
-	}
-	return PyObject_CallFunction(compile, "OssiO", what, RUN_FILE_NAME, mode, flags, Py_True);
+	if (number)
+		result = PyObject_CallFunctionObjArgs(compile, what, file_name, mode, number,
+						      Py_True, NULL);
+	Py_XDECREF(number);
+	return result;
 }
 
 /* Takes the last statement off the tree when it is an expression: returns a
  * new ast.Expression, or Py_None, or NULL with an exception. */
 static PyObject *split_last(PyObject *tree)
 {
-	PyObject *ast = PyImport_ImportModule("_ast");
-	PyObject *body = PyObject_GetAttrString(tree, "body");
-	PyObject *kind = NULL, *value = NULL, *result = NULL;
+	PyObject *body = PyObject_GetAttr(tree, names.body);
+	PyObject *value = NULL, *result = NULL;
 	Py_ssize_t count;
 
-	if (!ast || !body)
+	if (!body)
 		goto done;
 	count = PyList_Size(body);
-	kind = PyObject_GetAttrString(ast, "Expr");
-	if (!kind || count < 0)
+	if (count < 0)
 		goto done;
-	if (count == 0 || Py_TYPE(PyList_GET_ITEM(body, count - 1)) != (PyTypeObject *)kind) {
+	if (count == 0 ||
+	    Py_TYPE(PyList_GET_ITEM(body, count - 1)) != (PyTypeObject *)expression_statement) {
 		result = Py_NewRef(Py_None);
 		goto done;
 	}
-	value = PyObject_GetAttrString(PyList_GET_ITEM(body, count - 1), "value");
+	value = PyObject_GetAttr(PyList_GET_ITEM(body, count - 1), names.value);
 	if (!value || PyList_SetSlice(body, count - 1, count, NULL) < 0)
 		goto done;
-	result = PyObject_CallMethod(ast, "Expression", "O", value);
+	result = PyObject_CallOneArg(expression_class, value);
 done:
-	Py_XDECREF(ast);
 	Py_XDECREF(body);
-	Py_XDECREF(kind);
 	Py_XDECREF(value);
 	return result;
 }
 
-/* Runs the code in the dictionary of __main__. Returns the value of a last
- * expression (or None), or NULL with the exception that ended it. */
-static PyObject *execute(struct span code, PyObject *globals)
+PyObject *run_execute(struct span code, PyObject *globals)
 {
 	/* CO_FUTURE_…: what `from __future__` asked for holds for the last line. */
 	const int future_mask = PyCF_MASK;
 	PyObject *bytes =
 		PyBytes_FromStringAndSize((const char *)code.data, (Py_ssize_t)code.length);
-	PyObject *tree = bytes ? call_compile(bytes, "exec", PyCF_ONLY_AST) : NULL;
+	PyObject *tree = bytes ? call_compile(bytes, mode_exec, PyCF_ONLY_AST) : NULL;
 	PyObject *last = tree ? split_last(tree) : NULL;
-	PyObject *first_code = last ? call_compile(tree, "exec", 0) : NULL;
+	PyObject *first_code = last ? call_compile(tree, mode_exec, 0) : NULL;
 	PyObject *last_code = NULL, *result = NULL;
 
 	if (first_code && last != Py_None) {
 		int flags = ((PyCodeObject *)first_code)->co_flags & future_mask;
 
-		last_code = call_compile(last, "eval", flags);
+		last_code = call_compile(last, mode_eval, flags);
 	}
 	if (!first_code || (last != Py_None && !last_code))
 		goto done;
@@ -105,23 +109,6 @@ done:
 	Py_XDECREF(first_code);
 	Py_XDECREF(last_code);
 	return result;
-}
-
-int run_rehearsal(struct error *err)
-{
-	static const char text[] = "class _C:\n\tdef f(self, x):\n\t\treturn [x for x in (x, 1)]\n"
-				   "_C().f(0)\n";
-	PyObject *globals = PyDict_New(), *result = NULL;
-
-	if (globals && PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins()) == 0)
-		result = execute((struct span){(const uint8_t *)text, sizeof text - 1}, globals);
-	if (!result) {
-		Py_XDECREF(globals);
-		return interpreter_error(err, "cell: rehearsal");
-	}
-	Py_DECREF(result);
-	Py_DECREF(globals);
-	return 0;
 }
 
 static int main_file = -1;
@@ -146,30 +133,6 @@ static int write_main(struct span code)
 	return close(main_file);
 }
 
-/* os.environ was filled when the template started; both it and the process's
- * own environment get the request's variables. */
-static int set_environment(const char *text)
-{
-	PyObject *os = PyImport_ImportModule("os");
-	PyObject *environment = os ? PyObject_GetAttrString(os, "environ") : NULL;
-	const char *equals = strchr(text, '=');
-	PyObject *name = NULL, *value = NULL;
-	int r = -1;
-
-	if (environment && equals) {
-		name = PyUnicode_DecodeFSDefaultAndSize(text, equals - text);
-		value = PyUnicode_DecodeFSDefault(equals + 1);
-		/* os.environ calls putenv() itself. */
-		if (name && value)
-			r = PyObject_SetItem(environment, name, value);
-	}
-	Py_XDECREF(os);
-	Py_XDECREF(environment);
-	Py_XDECREF(name);
-	Py_XDECREF(value);
-	return r;
-}
-
 static int set_text(PyObject *dictionary, const char *key, const char *text)
 {
 	PyObject *value = PyUnicode_FromString(text);
@@ -179,102 +142,56 @@ static int set_text(PyObject *dictionary, const char *key, const char *text)
 	return r;
 }
 
-/* What the mailbox asked for. */
-struct order {
-	PyObject *arguments; /* sys.argv */
-	struct policy policy;
-	struct verify_context context;
-	const char *files[INPUT_FILES_MAX + 1];
-	bool check_only, probe;
-};
-
-static int take_field(struct order *order, const struct field *field)
+static PyObject *take(const char *module, const char *name)
 {
-	autofree char *text = NULL;
-	struct error err = {0};
-	uint64_t number = 0;
-	PyObject *item;
-	int r;
+	PyObject *object = PyImport_ImportModule(module);
+	PyObject *function = object ? PyObject_GetAttrString(object, name) : NULL;
 
-	switch (field->name) {
-	case FIELD_CODE:
-		source = field->value;
-		return 0;
-	case FIELD_ARGUMENT:
-		item = PyUnicode_DecodeFSDefaultAndSize((const char *)field->value.data,
-							(Py_ssize_t)field->value.length);
-		r = item ? PyList_Append(order->arguments, item) : -1;
-		Py_XDECREF(item);
-		return r;
-	case FIELD_ENVIRONMENT:
-		text = span_to_string(field->value);
-		return text ? set_environment(text) : -1;
-	case FIELD_POLICY:
-		return policy_decode(field->value, &order->policy, &err);
-	case FIELD_NAME:
-		if (order->context.file_count == INPUT_FILES_MAX)
-			return -1;
-		order->files[order->context.file_count] = span_to_string(field->value);
-		return order->files[order->context.file_count++] ? 0 : -1;
-	case FIELD_STDIN:
-		r = field_number(field, &number);
-		order->context.has_stdin = number != 0;
-		return r;
-	case FIELD_WALL_US:
-		r = field_number(field, &number);
-		order->context.time_ms = number / 1000;
-		return r;
-	case FIELD_CHECK:
-		r = field_number(field, &number);
-		order->check_only = number != 0;
-		return r;
-	case FIELD_PROBE:
-		r = field_number(field, &number);
-		order->probe = number != 0;
-		return r;
-	default:
-		return 0;
-	}
+	Py_XDECREF(object);
+	return function;
 }
 
-static int read_order(struct span request, struct order *order)
+int run_prepare(struct error *err)
 {
-	struct reader reader = reader_of(request);
-	struct reader fields;
-	struct frame frame;
-	struct field field;
-	int r;
+	PyObject *module = PyImport_AddModule("__main__"); /* borrowed */
+	PyObject *globals = module ? PyModule_GetDict(module) : NULL;
 
-	order->policy = policy_profile(PROFILE_STRICT);
-	order->context.files = order->files;
-	order->arguments = Py_BuildValue("[s]", RUN_FILE_NAME);
-	if (!order->arguments || frame_next(&reader, MAILBOX_REQUEST_BYTES, &frame) != 1 ||
-	    frame.type != MESSAGE_REQUEST)
-		return -1;
-	fields = frame_fields(&frame);
-	while ((r = frame_next_field(&fields, &field)) == 1)
-		if (take_field(order, &field) < 0)
-			return -1;
+	compile = take("builtins", "compile");
+	expression_class = take("_ast", "Expression");
+	expression_statement = take("_ast", "Expr");
+	run_exit_functions = take("atexit", "_run_exitfuncs");
+	collect = take("gc", "collect");
+	file_name = PyUnicode_InternFromString(RUN_FILE_NAME);
+	mode_exec = PyUnicode_InternFromString("exec");
+	mode_eval = PyUnicode_InternFromString("eval");
+	if (!globals || !compile || !expression_class || !expression_statement ||
+	    !run_exit_functions || !collect || !file_name || !mode_exec || !mode_eval ||
+	    names_init() < 0 || failure_prepare() < 0 ||
+	    set_text(globals, "__file__", "/workspace/" RUN_FILE_NAME) < 0 ||
+	    PyDict_SetItemString(globals, "__cached__", Py_None) < 0)
+		return interpreter_error(err, "guest: prepare __main__");
+	return 0;
+}
+
+int run_enter_workspace(void)
+{
+	PyObject *directory = PyUnicode_FromString("/workspace");
+	PyObject *path = PySys_GetObject("path"); /* borrowed */
+	int r = directory && path ? PyList_Insert(path, 0, directory) : -1;
+
+	Py_XDECREF(directory);
 	return r;
 }
 
-/* argv, path and the module that the code will be. */
-static PyObject *prepare(const struct order *order)
+/* main.py, argv, path and the module that the code will be. */
+static PyObject *set_up(const struct order *order)
 {
-	PyObject *directory = PyUnicode_FromString("/workspace");
-	PyObject *path = PySys_GetObject("path");          /* borrowed */
 	PyObject *module = PyImport_AddModule("__main__"); /* borrowed */
-	PyObject *globals;
 
-	if (!directory || !path || !module || write_main(source) < 0 ||
-	    PySys_SetObject("argv", order->arguments) < 0 || PyList_Insert(path, 0, directory) < 0)
+	if (!module || write_main(source) < 0 || PySys_SetObject("argv", order->arguments) < 0 ||
+	    run_enter_workspace() < 0)
 		return NULL;
-	Py_DECREF(directory);
-	globals = PyModule_GetDict(module);
-	if (set_text(globals, "__file__", "/workspace/" RUN_FILE_NAME) < 0 ||
-	    PyDict_SetItemString(globals, "__cached__", Py_None) < 0)
-		return NULL;
-	return globals;
+	return PyModule_GetDict(module);
 }
 
 /* As CPython's own module clearing: names with one leading underscore first,
@@ -301,60 +218,72 @@ static void clear_module(PyObject *globals)
 	}
 }
 
-static PyObject *call_module(const char *module, const char *function)
-{
-	PyObject *object = PyDict_GetItemString(PyImport_GetModuleDict(), module);
-
-	if (!object)
-		return Py_NewRef(Py_None);
-	return PyObject_CallMethod(object, function, NULL);
-}
-
 static void flush(const char *name)
 {
 	PyObject *stream = PySys_GetObject(name), *result;
 
 	if (!stream || stream == Py_None)
 		return;
-	result = PyObject_CallMethod(stream, "flush", NULL);
+	result = PyObject_CallMethodNoArgs(stream, names.flush);
 	if (!result)
 		PyErr_Clear();
 	Py_XDECREF(result);
 }
 
-/* What Py_Finalize does for the user, without what it does for CPython. */
-static void wind_down(PyObject *globals)
+void run_let_go(PyObject *globals)
 {
-	PyObject *result, *gc;
+	PyObject *result;
 
-	result = call_module("threading", "_shutdown");
-	if (!result)
-		PyErr_WriteUnraisable(NULL);
-	Py_XDECREF(result);
-	/* Exceptions in handlers are printed by atexit itself. */
-	result = PyImport_ImportModule("atexit");
-	if (result) {
-		PyObject *called = PyObject_CallMethod(result, "_run_exitfuncs", NULL);
-
-		if (!called)
-			PyErr_WriteUnraisable(NULL);
-		Py_XDECREF(called);
-		Py_DECREF(result);
-	}
 	flush("stdout");
 	flush("stderr");
 	/* Objects go, and with them files that nobody closed. */
 	clear_module(globals);
-	gc = PyImport_ImportModule("gc");
-	if (gc) {
-		result = PyObject_CallMethod(gc, "collect", NULL);
-		if (!result)
-			PyErr_Clear();
-		Py_XDECREF(result);
-		Py_DECREF(gc);
-	}
+	result = PyObject_CallNoArgs(collect);
+	if (!result)
+		PyErr_Clear();
+	Py_XDECREF(result);
 	flush("stdout");
 	flush("stderr");
+}
+
+/* What Py_Finalize does for the user, without what it does for CPython. */
+static void wind_down(PyObject *globals)
+{
+	PyObject *threading = names_loaded(names.threading);
+	PyObject *result = threading ? PyObject_CallMethodNoArgs(threading, names.shutdown)
+				     : Py_NewRef(Py_None);
+
+	if (!result)
+		PyErr_WriteUnraisable(NULL);
+	Py_XDECREF(result);
+	/* Exceptions in handlers are printed by atexit itself. */
+	result = PyObject_CallNoArgs(run_exit_functions);
+	if (!result)
+		PyErr_WriteUnraisable(NULL);
+	Py_XDECREF(result);
+	run_let_go(globals);
+}
+
+int run_tell(PyObject *value)
+{
+	PyObject *type, *exception, *traceback;
+	int exit_code;
+
+	if (value) {
+		if (value != Py_None)
+			display_object(MESSAGE_VALUE, value);
+		Py_DECREF(value);
+		return 0;
+	}
+	PyErr_Fetch(&type, &exception, &traceback);
+	PyErr_NormalizeException(&type, &exception, &traceback);
+	if (traceback)
+		PyException_SetTraceback(exception, traceback);
+	exit_code = failure_report(type, exception, traceback);
+	Py_XDECREF(type);
+	Py_XDECREF(exception);
+	Py_XDECREF(traceback);
+	return exit_code;
 }
 
 static void say_done(int exit_code)
@@ -379,11 +308,12 @@ void run_request(struct span request)
 {
 	static struct order order; /* the audit hook reads it until the end */
 	struct error err = {0};
-	PyObject *globals, *value;
-	int exit_code = 0, verdict;
+	PyObject *globals;
+	int exit_code, verdict;
 
-	if (read_order(request, &order) < 0)
+	if (order_read(request, &order) < 0)
 		give_up("the request cannot be read");
+	source = order.code;
 	if (order.check_only)
 		verdict = judge_each(request, &order.policy, &order.context, &err);
 	else
@@ -392,29 +322,13 @@ void run_request(struct span request)
 		give_up(err.text);
 	if (verdict == 0)
 		outbox_finish(0);
-	globals = prepare(&order);
+	globals = set_up(&order);
 	if (!globals)
 		give_up("the code cannot be set up");
 	audit_arm(&order.policy, &order.context);
 	if (order.probe)
 		audit_record();
-	value = execute(source, globals);
-	if (value) {
-		if (value != Py_None)
-			display_object(MESSAGE_VALUE, value);
-		Py_DECREF(value);
-	} else {
-		PyObject *type, *exception, *traceback;
-
-		PyErr_Fetch(&type, &exception, &traceback);
-		PyErr_NormalizeException(&type, &exception, &traceback);
-		if (traceback)
-			PyException_SetTraceback(exception, traceback);
-		exit_code = failure_report(type, exception, traceback);
-		Py_XDECREF(type);
-		Py_XDECREF(exception);
-		Py_XDECREF(traceback);
-	}
+	exit_code = run_tell(run_execute(source, globals));
 	figures_show(false);
 	wind_down(globals);
 	say_done(exit_code);

@@ -26,6 +26,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -33,6 +34,8 @@
 
 /* 0, 1, 2, the warden's socket. */
 #define TEMPLATE_DESCRIPTORS 4
+
+#define REHEARSALS 20
 
 static int count_entries(const char *path)
 {
@@ -46,6 +49,26 @@ static int count_entries(const char *path)
 		count += entry->d_name[0] != '.';
 	closedir(directory);
 	return count;
+}
+
+/* /proc tells both numbers without a look into the directory; that of the
+ * descriptors from Linux 6.2 on. */
+static int count_threads(void)
+{
+	struct stat info;
+
+	if (stat("/proc/self/task", &info) < 0)
+		return -errno;
+	return (int)info.st_nlink - 2;
+}
+
+static int count_descriptors(void)
+{
+	struct stat info;
+
+	if (stat("/proc/self/fd", &info) == 0 && info.st_size > 0)
+		return (int)info.st_size;
+	return count_entries("/proc/self/fd") - 1 /* opendir's own */;
 }
 
 /* What the highest descriptor is: of those that are too many the newest. The
@@ -71,9 +94,8 @@ static void describe_descriptor(char text[128])
  * what was loaded last. */
 static int check_forkable(const char *blame, int passed_descriptors, struct error *err)
 {
-	int threads = count_entries("/proc/self/task");
-	int descriptors =
-		count_entries("/proc/self/fd") - 1 /* opendir's own */ - passed_descriptors;
+	int threads = count_threads();
+	int descriptors = count_descriptors() - passed_descriptors;
 
 	if (threads < 0 || descriptors < 0)
 		return refuse(err, EPROTO, "template: cannot count threads and descriptors");
@@ -126,6 +148,8 @@ static int import_all(const struct frame *frame, bool must, struct bytes *answer
 				return -err->number;
 			}
 			frame_put_text(answer, FIELD_TEXT, why.text);
+		} else if (rehearsal_add_import(module, err) < 0) {
+			return -err->number;
 		}
 		r = check_forkable(module, 0, err);
 		if (r < 0)
@@ -134,7 +158,36 @@ static int import_all(const struct frame *frame, bool must, struct bytes *answer
 	return r < 0 ? fail(err, EBADMSG, "template: PRELOAD") : 0;
 }
 
-static int preload(int socket, const struct frame *frame, struct error *err)
+/* What a cell does between fork and its end, so often that nothing changes by it
+ * any more: 3.11 specialises a function after eight calls. The handlers that
+ * CPython has for a child do no harm in the one process that there is. */
+static int settle(struct error *err)
+{
+	/* Where a traceback finds its source, as in a cell. */
+	autofd main_file =
+		chdir("/tmp") == 0 ? open(RUN_FILE_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
+
+	if (main_file < 0)
+		return fail(err, errno, "template: make /tmp/" RUN_FILE_NAME);
+	close_fd(&main_file);
+	/* Each rehearsal collects garbage: of its own objects, not of all modules'. */
+	if (freeze(err) < 0)
+		return -err->number;
+	for (int i = 0; i < REHEARSALS; i++) {
+		PyOS_BeforeFork();
+		PyOS_AfterFork_Child();
+		if (hygiene_refresh(err) < 0 || rehearse(true, err) < 0)
+			return -err->number;
+	}
+	PyGC_Collect();
+	if (rehearse(false, err) < 0 || hygiene_prepare(err) < 0)
+		return -err->number;
+	if (unlink(RUN_FILE_NAME) < 0 || chdir("/") < 0)
+		return fail(err, errno, "template: leave /tmp");
+	return check_forkable("the rehearsal", 0, err);
+}
+
+static int preload(int socket, const struct frame *frame, bool *ret_settled, struct error *err)
 {
 	struct reader fields = frame_fields(frame);
 	struct span name = {NULL, 0}, code = {NULL, 0};
@@ -161,6 +214,9 @@ static int preload(int socket, const struct frame *frame, struct error *err)
 		PyGC_Collect();
 	if (r == 0 && code.length > 0)
 		r = check_forkable("the warm-up", 0, err);
+	*ret_settled = name.length > 0;
+	if (r == 0 && *ret_settled)
+		r = settle(err);
 	if (r < 0 && name.length > 0)
 		fail_wrap(err, "template %.*s", (int)(name.length < 40 ? name.length : 40),
 			  (const char *)name.data);
@@ -168,6 +224,7 @@ static int preload(int socket, const struct frame *frame, struct error *err)
 		r = freeze(err);
 	if (r < 0)
 		return r;
+	memory_settle(*ret_settled);
 	clock_gettime(CLOCK_MONOTONIC, &ended);
 	frame_put_number(&answer, FIELD_NUMBER,
 			 (uint64_t)((ended.tv_sec - began.tv_sec) * 1000 +
@@ -337,7 +394,8 @@ static int answer_forked(int socket, uint64_t id, pid_t pid, const struct error 
 
 int template_serve(int socket, struct bytes *ret_request, struct error *err)
 {
-	autobytes buffer = {0};
+	static struct bytes buffer; /* cells use it on, and do not pay for freeing it */
+	bool settled = false;
 
 	for (;;) {
 		int fds[FRAME_FDS_MAX];
@@ -351,7 +409,7 @@ int template_serve(int socket, struct bytes *ret_request, struct error *err)
 			return fail(err, -r, "template: receive");
 		switch (frame.type) {
 		case MESSAGE_PRELOAD:
-			r = preload(socket, &frame, err);
+			r = preload(socket, &frame, &settled, err);
 			if (r < 0)
 				return r;
 			break;
@@ -360,7 +418,7 @@ int template_serve(int socket, struct bytes *ret_request, struct error *err)
 
 			r = fork_cell(&frame, fds, count, &why);
 			if (r == 0) {
-				cell_become(fds, &why, ret_request);
+				cell_become(fds, &why, settled, &buffer, ret_request);
 				return 0;
 			}
 			r = answer_forked(socket, frame.id, r, r < 0 ? &why : NULL);

@@ -55,36 +55,20 @@ int resources_reset(struct error *err)
 	return 0;
 }
 
-int resources_limit(const struct resources *resources, struct error *err)
-{
-	const struct {
-		__rlimit_resource_t resource;
-		const char *name;
-		uint64_t value;
-		bool set;
-	} limits[] = {
-		{RLIMIT_CORE, "core", 0, true},
-		{RLIMIT_NOFILE, "nofile", 1024, true},
-		{RLIMIT_MSGQUEUE, "msgqueue", 0, true},
-		{RLIMIT_MEMLOCK, "memlock", 64 * KIB, true},
-		{RLIMIT_SIGPENDING, "sigpending", 1024, true},
-		{RLIMIT_RTPRIO, "rtprio", 0, true},
-		{RLIMIT_NICE, "nice", 0, true},
-		{RLIMIT_STACK, "stack", 8 * MIB, true},
-		{RLIMIT_NPROC, "nproc", resources->processes, true},
-		{RLIMIT_FSIZE, "fsize", resources->file_bytes, true},
-		{RLIMIT_DATA, "data", resources->data_bytes, resources->data_bytes > 0},
-		{RLIMIT_CPU, "cpu", resources->cpu_seconds, resources->cpu_seconds > 0},
-	};
+struct resource_limit {
+	__rlimit_resource_t resource;
+	const char *name;
+	uint64_t value;
+};
 
+static int set_limits(const struct resource_limit *limits, size_t count, struct error *err)
+{
 #ifdef UNSAFE_WITHOUT_RLIMITS
 	return 0;
 #endif
-	for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+	for (size_t i = 0; i < count; i++) {
 		struct rlimit now, wanted = {limits[i].value, limits[i].value};
 
-		if (!limits[i].set)
-			continue;
 		if (getrlimit(limits[i].resource, &now) < 0)
 			return fail(err, errno, "resources: read limit %s", limits[i].name);
 		/* A caller's own lower limit stands. */
@@ -97,6 +81,39 @@ int resources_limit(const struct resources *resources, struct error *err)
 				      limits[i].name);
 	}
 	return 0;
+}
+
+int resources_limit_always(struct error *err)
+{
+	static const struct resource_limit limits[] = {
+		{RLIMIT_CORE, "core", 0},
+		{RLIMIT_NOFILE, "nofile", 1024},
+		{RLIMIT_MSGQUEUE, "msgqueue", 0},
+		{RLIMIT_MEMLOCK, "memlock", 64 * KIB},
+		{RLIMIT_SIGPENDING, "sigpending", 1024},
+		{RLIMIT_RTPRIO, "rtprio", 0},
+		{RLIMIT_NICE, "nice", 0},
+		{RLIMIT_STACK, "stack", 8 * MIB},
+	};
+
+	return set_limits(limits, ARRAY_LENGTH(limits), err);
+}
+
+int resources_limit(const struct resources *resources, struct error *err)
+{
+	struct resource_limit limits[4] = {
+		{RLIMIT_NPROC, "nproc", resources->processes},
+		{RLIMIT_FSIZE, "fsize", resources->file_bytes},
+	};
+	size_t count = 2;
+
+	if (resources->data_bytes > 0)
+		limits[count++] =
+			(struct resource_limit){RLIMIT_DATA, "data", resources->data_bytes};
+	if (resources->cpu_seconds > 0)
+		limits[count++] =
+			(struct resource_limit){RLIMIT_CPU, "cpu", resources->cpu_seconds};
+	return set_limits(limits, count, err);
 }
 
 int resources_oom_score(int score, struct error *err)

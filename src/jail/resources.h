@@ -21,8 +21,10 @@ struct resources {
 	uint64_t cpu_seconds; /* RLIMIT_CPU; 0: not set, the cgroup counts */
 };
 
-/* Sets them hard and soft, and the fixed ones: no core dumps, 1024 descriptors,
- * no message queues, 64 KiB of locked memory, no real-time. Verified. */
+/* Sets what is the same for every run, hard and soft: no core dumps, 1024
+ * descriptors, no message queues, 64 KiB of locked memory, no real-time. Verified. */
+int resources_limit_always(struct error *err);
+/* Sets a run's own limits, hard and soft. Verified. */
 int resources_limit(const struct resources *resources, struct error *err);
 
 /* 0 … 1000 of /proc/self/oom_score_adj: the kernel takes cells first. */

@@ -40,7 +40,7 @@ enum message {
 	MESSAGE_ORPHANS_ENDED = 80, /* init has no child left */
 
 	/* warden ↔ template */
-	MESSAGE_PRELOAD = 96, /* modules */
+	MESSAGE_PRELOAD = 96, /* modules, code: the warm-up, name */
 	MESSAGE_LOADED,       /* milliseconds, text of what failed */
 	MESSAGE_FORK_CELL,    /* + fds: see enum fork_fd */
 	MESSAGE_FORKED,       /* pid, or text */

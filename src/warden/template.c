@@ -272,15 +272,15 @@ static int send_preload(struct template *template, struct error *err)
 	const char *end = from + template->pool->modules.length;
 	int r;
 
+	/* One with a name must have all of its modules, and settles: it is forked many times. */
+	if (template->pool->name[0] != '\0')
+		frame_put_text(&frame, FIELD_NAME, template->pool->name);
 	while (from && from < end) {
 		const char *newline = memchr(from, '\n', (size_t)(end - from));
 
 		frame_put(&frame, FIELD_MODULE, from, (size_t)(newline - from));
 		from = newline + 1;
 	}
-	/* One with a name must have all of its modules. */
-	if (template->pool->name[0])
-		frame_put_text(&frame, FIELD_NAME, template->pool->name);
 	if (template->pool->warm_up.length > 0)
 		frame_put(&frame, FIELD_CODE, template->pool->warm_up.data,
 			  template->pool->warm_up.length);

@@ -99,6 +99,7 @@ static int limits_body(void *argument)
 
 	if (geteuid() == 0)
 		CHECK(setresuid(NOBODY, NOBODY, NOBODY) == 0);
+	CHECK(resources_limit_always(&err) == 0);
 	CHECK(resources_limit(&resources, &err) == 0);
 	for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++) {
 		CHECK(getrlimit(wanted[i].resource, &found) == 0);
@@ -126,6 +127,7 @@ static int lower_limits_body(void *argument)
 		CHECK(setresuid(NOBODY, NOBODY, NOBODY) == 0);
 	CHECK(setrlimit(RLIMIT_FSIZE, &low) == 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+	CHECK(resources_limit_always(&err) == 0);
 	CHECK(resources_limit(&resources, &err) == 0);
 	CHECK(getrlimit(RLIMIT_FSIZE, &found) == 0 && found.rlim_max == 1000);
 	CHECK(getrlimit(RLIMIT_NOFILE, &found) == 0 && found.rlim_max == 60);
