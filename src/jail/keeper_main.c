@@ -23,6 +23,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -105,20 +106,28 @@ static int make_init(const struct frame *frame, int socket, struct error *err)
 	return pid < 0 ? (int)pid : 0;
 }
 
+static uint64_t microseconds(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
 /* The template, inits, and the main processes of cells, whose wait status is
  * the kernel's word on how a run ended. */
 static void reap(int socket, pid_t template)
 {
+	struct rusage used;
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
 		autobytes frame = {0};
 		size_t at = frame_begin(
 			&frame, pid == template ? MESSAGE_TEMPLATE_ENDED : MESSAGE_CHILD_ENDED, 0);
 
 		frame_put_number(&frame, FIELD_PID, (uint64_t)pid);
 		frame_put_number(&frame, FIELD_STATUS, (uint64_t)status);
+		frame_put_number(&frame, FIELD_CPU_US,
+				 microseconds(&used.ru_utime) + microseconds(&used.ru_stime));
 		frame_end(&frame, at);
 		frame_send(socket, &frame, NULL, 0);
 	}

@@ -224,6 +224,10 @@ static void on_hang_up(evutil_socket_t fd, short what, void *argument)
 	event_del(cell->hang_up);
 	if (cell->state != CELL_RUNNING || done == 0 || cell->usage.oom_kills > 0)
 		return;
+	/* Sampling sees nothing of who is on the way out: the keeper tells. */
+	if (!cell->warden->cgroups.has_cpu || !cell->warden->cgroups.has_memory ||
+	    !cell->warden->cgroups.has_pids)
+		return;
 	/* The main process may still be counted, or be gone already. */
 	if (!usage_alone(cell, 1))
 		return;
@@ -312,9 +316,13 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 		schedule_poll(cell);
 }
 
-void cell_main_ended(struct cell *cell, int status)
+void cell_main_ended(struct cell *cell, int status, uint64_t cpu_us)
 {
 	cell->pid = 0; /* the number may be used again */
+	/* Of it and the children that it waited for: more than a sample knows. */
+	if (!cell->warden->cgroups.has_cpu && cpu_us > cell->baseline_cpu_us &&
+	    cpu_us - cell->baseline_cpu_us > cell->usage.cpu_us)
+		cell->usage.cpu_us = cpu_us - cell->baseline_cpu_us;
 	cell->status = status;
 	cell->has_status = true;
 	if (cell->state < CELL_RUNNING) {

@@ -166,7 +166,8 @@ static void on_keeper(evutil_socket_t socket, short what, void *argument)
 		if (cell->template == template && cell->pid == pid)
 			break;
 		if (cell)
-			cell_main_ended(cell, (int)frame_number(&frame, FIELD_STATUS));
+			cell_main_ended(cell, (int)frame_number(&frame, FIELD_STATUS),
+					frame_number(&frame, FIELD_CPU_US));
 	}
 }
 

@@ -264,7 +264,7 @@ struct cell *cell_make(struct template *template, const struct limits *limits, b
 void cell_template_loaded(struct cell *cell);
 void cell_forked(struct cell *cell, pid_t pid, const char *failed);
 /* The kernel's word on the main process. */
-void cell_main_ended(struct cell *cell, int status);
+void cell_main_ended(struct cell *cell, int status, uint64_t cpu_us);
 /* The parked cell is the claim's from now on, and starts if it was told to. */
 void cell_give(struct cell *cell, struct claim *claim);
 void cell_start(struct cell *cell);

@@ -149,7 +149,7 @@ def test_attack(scenario, product, canary, watch, place, base, pytestconfig, tmp
                  for word in ("--file", f"{path}:{name}")]
         # In the run, the canary's path is the real one.
         expectations = [scenario.expect, scenario.next]
-        if product.mode == "user":
+        if product.mode in ("user", "daemon-user"):
             expectations[0] = {**scenario.expect, **scenario.without_cgroups}
         for number, code in enumerate(scenario.codes(canary.directory, watch.mark)):
             options = ["--policy", "open", *scenario.options, *files]
