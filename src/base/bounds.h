@@ -11,8 +11,10 @@
 #define GIB (UINT64_C(1) << 30)
 
 /* A request. */
-#define CODE_BYTES_MAX         (1 * MIB) /* the verifier needs 0.5 KB a byte in the worst case */
-#define BATCH_CODES_MAX        1000      /* one cell checks, with the bytes of one code at most */
+#define CODE_BYTES_MAX         (1 * MIB)   /* the verifier needs 0.5 KB a byte in the worst case */
+#define BATCH_CODES_MAX        1000        /* one cell checks, with the bytes of one code at most */
+#define BATCH_CELLS_MAX        8           /* of one batch, at one moment */
+#define BATCH_SHARE_BYTES      (128 * KIB) /* for less a further cell is not worth while */
 #define ARGUMENT_COUNT_MAX     256
 #define ARGUMENT_BYTES_MAX     (64 * KIB) /* all arguments together */
 #define ENVIRONMENT_COUNT_MAX  256

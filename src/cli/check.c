@@ -296,10 +296,14 @@ struct input {
 	struct execpy_error unread; /* why not, if its number is set */
 };
 
-/* Inputs that are judged together, and told in their order. */
+/* Inputs that are judged together, and told in their order: as many as keep some
+ * cells busy. */
+#define GROUP_CODES_MAX (4 * BATCH_CODES_MAX)
+#define GROUP_BYTES_MAX (4 * CODE_BYTES_MAX)
 struct group {
 	struct report *report;
-	struct input inputs[BATCH_CODES_MAX];
+	struct input inputs[GROUP_CODES_MAX];
+	struct execpy_code codes[GROUP_CODES_MAX];
 	size_t count, told, bytes;
 	int result; /* negative: nobody listens any more */
 };
@@ -367,7 +371,7 @@ static int judge(struct group *group, struct options *options, struct execpy_eng
 {
 	const struct execpy_options engine_options = {.no_daemon = options->no_daemon};
 	struct report *report = group->report;
-	struct execpy_code codes[BATCH_CODES_MAX];
+	struct execpy_code *codes = group->codes;
 	struct execpy_error err = {0};
 	size_t count = 0;
 	bool ours = false;
@@ -401,7 +405,7 @@ static int judge(struct group *group, struct options *options, struct execpy_eng
 	return group->result;
 }
 
-/* All inputs, as many at a time as one cell takes. */
+/* All inputs, one group after the other. */
 static int judge_all(struct report *report, struct options *options)
 {
 	size_t count = options->has_code ? 1 : options->path_count;
@@ -419,8 +423,8 @@ static int judge_all(struct report *report, struct options *options)
 		group->count = group->told = group->bytes = 0;
 		do
 			read_input(group, options, options->has_code ? NULL : options->paths[i]);
-		while (++i < count && group->count < BATCH_CODES_MAX &&
-		       group->bytes < CODE_BYTES_MAX);
+		while (++i < count && group->count < GROUP_CODES_MAX &&
+		       group->bytes < GROUP_BYTES_MAX);
 		r = judge(group, options, &engine);
 		for (size_t k = 0; k < group->count; k++)
 			bytes_free(&group->inputs[k].code);

@@ -159,9 +159,13 @@ struct run_purpose {
 	bool check_only, probe;
 	struct batch *batch;
 };
-int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
-	       const struct execpy_callbacks *callbacks, const struct run_purpose *purpose,
-	       struct execpy_result **ret_result, struct error *err);
+/* Asks for a cell; several runs may be under way. The request must stay. NULL when
+ * it is wrong in itself. */
+struct run *run_start(struct execpy_engine *engine, const struct execpy_request *request,
+		      const struct execpy_callbacks *callbacks, const struct run_purpose *purpose,
+		      struct error *err);
+/* Waits for its end, and frees it. The result is the caller's. */
+int run_wait(struct run *run, struct execpy_result **ret_result, struct error *err);
 void run_make_id(char id[40]);
 void run_message(struct run *run, const struct frame *frame, int *fds, size_t count);
 void run_engine_died(struct run *run);

@@ -116,9 +116,10 @@ struct execpy_code {
 
 /* The verdicts on many codes, told one by one in their order, each as by
  * execpy_check() with the request's other fields (its own code is not looked at).
- * One cell judges several, one after another: nothing of them is ever run. A code
- * with which the cell ends is judged again in a fresh one, and only what happens
- * there counts for its verdict. The result is the receiver's. */
+ * A few cells work side by side, and each judges several, one after another:
+ * nothing of them is ever run. A code with which its cell ends is judged again in
+ * a fresh one, and only what happens there counts for its verdict. The result is
+ * the receiver's. */
 EXECPY_API int execpy_check_many(struct execpy_engine *engine, const struct execpy_request *request,
 				 const struct execpy_code *codes, size_t count,
 				 void (*tell)(void *user, size_t index,

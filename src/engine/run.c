@@ -650,19 +650,18 @@ void run_free(struct run *run)
 	free(run);
 }
 
-int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
-	       const struct execpy_callbacks *callbacks, const struct run_purpose *purpose,
-	       struct execpy_result **ret_result, struct error *err)
+struct run *run_start(struct execpy_engine *engine, const struct execpy_request *request,
+		      const struct execpy_callbacks *callbacks, const struct run_purpose *purpose,
+		      struct error *err)
 {
 	struct execpy_result *result = calloc(1, sizeof *result);
 	struct run *run = calloc(1, sizeof *run);
-	bool refused;
-	int r;
 
 	if (!result || !run) {
 		free(result);
 		free(run);
-		return fail(err, ENOMEM, "run");
+		fail(err, ENOMEM, "run");
+		return NULL;
 	}
 	result->exit_code = -1;
 	result->check_only = purpose->check_only;
@@ -678,15 +677,22 @@ int run_to_end(struct execpy_engine *engine, const struct execpy_request *reques
 	TAILQ_INSERT_TAIL(&engine->runs, run, entry);
 	if (engine->dead && engine->remote)
 		engine_revive(engine, &(struct error){0});
-	r = run_begin(run, err);
-	if (r < 0) {
+	if (run_begin(run, err) < 0) {
 		run->state = RUN_DONE;
 		run_free(run);
 		execpy_result_free(result);
-		return r;
+		return NULL;
 	}
+	return run;
+}
+
+int run_wait(struct run *run, struct execpy_result **ret_result, struct error *err)
+{
+	struct execpy_result *result = run->result;
+	bool refused;
+
 	while (run->state != RUN_DONE)
-		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)
+		if (event_base_loop(run->engine->base, EVLOOP_ONCE) != 0)
 			fail_run(run, "the event loop ended");
 	refused = run->refused;
 	run_free(run);
@@ -697,6 +703,15 @@ int run_to_end(struct execpy_engine *engine, const struct execpy_request *reques
 	}
 	*ret_result = result;
 	return 0;
+}
+
+static int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
+		      const struct execpy_callbacks *callbacks, const struct run_purpose *purpose,
+		      struct execpy_result **ret_result, struct error *err)
+{
+	struct run *run = run_start(engine, request, callbacks, purpose, err);
+
+	return run ? run_wait(run, ret_result, err) : -err->number;
 }
 
 int execpy_run(struct execpy_engine *engine, const struct execpy_request *request,
