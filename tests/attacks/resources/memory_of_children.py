@@ -8,6 +8,8 @@
 #| [control]
 #| kind = "plain"
 #| verdicts = {sum = "DID"}
+import time
+
 # Each keeps what it has until all have theirs.
 ready, say = os.pipe()
 gate, keep = os.pipe()
@@ -23,6 +25,7 @@ for _ in range(4):
     children.append(child)
 for _ in children:
     os.read(ready, 1)
+time.sleep(0.5)  # where memory is sampled, what comes and goes in between is not seen
 os.close(keep)
 if [os.waitpid(child, 0)[1] for child in children] == [0] * 4:
     verdict("sum", "DID")
