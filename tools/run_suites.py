@@ -95,7 +95,7 @@ def suites(build, full):
                                 minutes=60 if full else 8,
                                 when="full" if (folder, mode) == ("daemon", "user") and root
                                 else "always"))
-    for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "always"),
+    for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),
                                ("e2e", "root", "full"), ("attacks", "user", "full")):
         if mode == "root" and not root:
             continue
