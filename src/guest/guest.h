@@ -157,9 +157,10 @@ int rehearse(bool thoroughly, struct error *err);
 /* judge.c */
 
 /* Verifies the code and leaves the verdict in the mailbox: 1 allowed, 0 blocked,
- * negative when that failed: then nothing may run. Stage: cell, before any user
- * code. */
-int judge(struct span code, const struct policy *policy, const struct verify_context *context,
+ * negative when that failed: then nothing may run. *code becomes what was judged
+ * and is to run, which stays until the next code is judged: the same, or the code
+ * without a notebook's forms, line by line. Stage: cell, before any user code. */
+int judge(struct span *code, const struct policy *policy, const struct verify_context *context,
 	  struct error *err);
 /* Leaves a verdict on each code of a request, in their order: 0 or a negative
  * errno. Stops when no more fit; the engine sees how many there are. Stage: cell,

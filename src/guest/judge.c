@@ -6,7 +6,7 @@
  * before anything else, to a descriptor that is closed at once, so that the code
  * cannot touch it; if the process dies before that, the engine finds none and
  * says that the code could not be verified. What is run are the very bytes
- * that were judged.
+ * that were judged: if the verifier took a notebook's forms out, what it had then.
  *
  * Where nothing will run, one cell judges many codes, one after another. Each
  * verdict is out before the next code is looked at, so that a code which takes
@@ -51,12 +51,13 @@ static int judge_one(struct span code, const struct policy *policy,
 	return r < 0 ? fail(err, -r, "cell: write the verdict") : 0;
 }
 
-int judge(struct span code, const struct policy *policy, const struct verify_context *context,
+int judge(struct span *code, const struct policy *policy, const struct verify_context *context,
 	  struct error *err)
 {
+	static struct bytes plain; /* what will run, when that is not what was sent */
 	autoverdict verdict = {0};
 	size_t length;
-	int r = judge_one(code, policy, context, &verdict, &length, err);
+	int r = judge_one(*code, policy, context, &verdict, &length, err);
 
 	if (r < 0)
 		return r;
@@ -64,6 +65,12 @@ int judge(struct span code, const struct policy *policy, const struct verify_con
 	if (r < 0)
 		return fail(err, -r, "cell: close the verdict");
 	audit_know_imports(&verdict);
+	if (verdict.source.length > 0) {
+		bytes_free(&plain);
+		plain = verdict.source;
+		verdict.source = (struct bytes){0};
+		*code = bytes_span(&plain);
+	}
 	return verdict.blocked ? 0 : 1;
 }
 

@@ -3,7 +3,9 @@
  *
  * Theory of operation. The bytes that were sent are what is parsed; they also
  * lie in the workspace as main.py, so that tracebacks, inspect and
- * multiprocessing find their source as they would outside. The syntax tree's
+ * multiprocessing find their source as they would outside. (Of a notebook's code
+ * what runs is what the verifier made of it, and frames show what was sent: the
+ * lines are the same, and so are the columns of what runs.) The syntax tree's
  * last statement, if it is an expression, is compiled apart, so that its value
  * can be shown. The end is CPython's own order without its finalisation
  * (which takes longer than most runs): threads are waited for, atexit
@@ -308,16 +310,17 @@ void run_request(struct span request)
 {
 	static struct order order; /* the audit hook reads it until the end */
 	struct error err = {0};
+	struct span judged;
 	PyObject *globals;
 	int exit_code, verdict;
 
 	if (order_read(request, &order) < 0)
 		give_up("the request cannot be read");
-	source = order.code;
+	source = judged = order.code;
 	if (order.check_only)
 		verdict = judge_each(request, &order.policy, &order.context, &err);
 	else
-		verdict = judge(source, &order.policy, &order.context, &err);
+		verdict = judge(&judged, &order.policy, &order.context, &err);
 	if (verdict < 0)
 		give_up(err.text);
 	if (verdict == 0)
@@ -328,7 +331,7 @@ void run_request(struct span request)
 	audit_arm(&order.policy, &order.context);
 	if (order.probe)
 		audit_record();
-	exit_code = run_tell(run_execute(source, globals));
+	exit_code = run_tell(run_execute(judged, globals));
 	figures_show(false);
 	wind_down(globals);
 	say_done(exit_code);

@@ -17,6 +17,7 @@ void verdict_free(struct verdict *verdict)
 		free(verdict->imports[i]);
 	free(verdict->imports);
 	free(verdict->findings);
+	bytes_free(&verdict->source);
 	*verdict = (struct verdict){0};
 }
 
@@ -132,6 +133,8 @@ const char *finding_error_type(const struct finding *finding)
 		return "TabError";
 	case RULE_SYNTAX:
 	case RULE_NOTEBOOK:
+	case RULE_NOTEBOOK_INSTALL:
+	case RULE_NOTEBOOK_SHELL:
 	case RULE_ENCODING:
 	case RULE_NUL:
 	case RULE_TOO_DEEP:

@@ -29,6 +29,9 @@ struct verdict {
 	size_t finding_count;
 	char **imports; /* top-level modules that the code imports, each once */
 	size_t import_count;
+	/* What was judged in the code's place, and must be what runs: the code
+	 * without a notebook's forms. Empty: the code itself. Stays in its process. */
+	struct bytes source;
 };
 
 void verdict_free(struct verdict *verdict);

@@ -61,7 +61,10 @@ static void check_compiler(struct span code, const struct verdict *verdict)
 		if (strcmp(rule_infos[verdict->findings[i].rule].kind, "source") == 0 &&
 		    verdict->findings[i].severity == SEVERITY_BLOCK)
 			return;
-	if (fence_strip(code, &inner, &line))
+	/* What runs, where a notebook's forms were taken out. */
+	if (verdict->source.length > 0)
+		code = bytes_span(&verdict->source);
+	else if (fence_strip(code, &inner, &line))
 		code = inner;
 	if (code.length >= 3 && memcmp(code.data, "\xef\xbb\xbf", 3) == 0)
 		code = (struct span){code.data + 3, code.length - 3};

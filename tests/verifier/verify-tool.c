@@ -67,7 +67,14 @@ static void print_verdict(const char *name, const struct verdict *verdict, doubl
 		print_text(finding->hint);
 		printf("}");
 	}
-	printf("]}\n");
+	printf("]");
+	if (verdict->source.length) {
+		autofree char *text = span_to_string(bytes_span(&verdict->source));
+
+		printf(", \"source\": ");
+		print_text(text ? text : "");
+	}
+	printf("}\n");
 }
 
 /* A file's bytes, or standard input's for "-". */

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODULES_MAX 20000 /* entries of all directories of sys.path */
+#define MODULES_MAX      20000 /* entries of all directories of sys.path */
+#define PACKAGE_NAME_MAX 100
 
 static PyObject *installed;     /* set of top-level names */
+static PyObject *packages;      /* dict: packages' names, in small letters with -, to versions */
 static PyObject *builtin_names; /* the dict of the module builtins */
 
 static bool is_identifier(const char *name, size_t length)
@@ -41,6 +43,44 @@ static int add_name(const char *name, size_t length)
 	return r;
 }
 
+/* Packages are known by one spelling: small letters, and - for each run of -_. */
+static void spell_package(const char *name, size_t length, char spelled[PACKAGE_NAME_MAX])
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < length && used < PACKAGE_NAME_MAX - 1; i++) {
+		if (!strchr("-_.", name[i]))
+			spelled[used++] = (char)tolower((unsigned char)name[i]);
+		else if (used == 0 || spelled[used - 1] != '-')
+			spelled[used++] = '-';
+	}
+	spelled[used] = '\0';
+}
+
+/* NAME-VERSION.dist-info, or with egg-info, is what installing a package leaves. */
+static int add_package(const char *entry, size_t length)
+{
+	char spelled[PACKAGE_NAME_MAX];
+	const char *dash = memchr(entry, '-', length);
+	size_t name = dash ? (size_t)(dash - entry) : length;
+	PyObject *version;
+	int r;
+
+	spell_package(entry, name, spelled);
+	version = dash ? PyUnicode_DecodeUTF8(dash + 1, (Py_ssize_t)(length - name - 1), "replace")
+		       : PyUnicode_FromString("");
+	r = version ? PyDict_SetItemString(packages, spelled, version) : -1;
+	Py_XDECREF(version);
+	return r;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t length = strlen(name), end_length = strlen(end);
+
+	return length > end_length && strcmp(name + length - end_length, end) == 0;
+}
+
 static bool is_package(int directory, const char *name)
 {
 	char path[300];
@@ -64,8 +104,10 @@ static int list_directory(const char *path)
 
 		if (name[0] == '.' || strcmp(name, "__pycache__") == 0)
 			continue;
-		if (dot && (strcmp(dot, ".py") == 0 ||
-			    (strlen(dot) > 3 && strcmp(dot + strlen(dot) - 3, ".so") == 0)))
+		if (ends_with(name, ".dist-info") || ends_with(name, ".egg-info"))
+			r = add_package(name, (size_t)(strrchr(name, '.') - name));
+		else if (dot && (strcmp(dot, ".py") == 0 ||
+				 (strlen(dot) > 3 && strcmp(dot + strlen(dot) - 3, ".so") == 0)))
 			r = add_name(name, (size_t)(dot - name));
 		else if (!dot && is_package(dirfd(directory), name))
 			r = add_name(name, strlen(name));
@@ -111,7 +153,8 @@ static bool list_installed(void)
 {
 	if (!installed) {
 		installed = PySet_New(NULL);
-		if (!installed || add_sequence("builtin_module_names") < 0 ||
+		packages = PyDict_New();
+		if (!installed || !packages || add_sequence("builtin_module_names") < 0 ||
 		    add_sequence("path") < 0 || add_name("__future__", 10) < 0)
 			Py_CLEAR(installed);
 		PyErr_Clear();
@@ -133,6 +176,38 @@ bool module_exists(const char *name)
 	Py_XDECREF(text);
 	PyErr_Clear();
 	return exists;
+}
+
+bool package_exists(const char *name, char ret_version[PACKAGE_VERSION_MAX])
+{
+	/* Packages that leave no such directory where a distribution builds them. */
+	static const struct {
+		const char *package, *module;
+	} known[] = {
+		{"opencv-python", "cv2"},
+		{"opencv-python-headless", "cv2"},
+		{"opencv-contrib-python", "cv2"},
+	};
+	char spelled[PACKAGE_NAME_MAX];
+	const char *text;
+	PyObject *version;
+
+	ret_version[0] = '\0';
+	spell_package(name, strlen(name), spelled);
+	version = list_installed() ? PyDict_GetItemString(packages, spelled) : NULL; /* borrowed */
+	text = version ? PyUnicode_AsUTF8(version) : NULL;
+	PyErr_Clear();
+	if (version) {
+		snprintf(ret_version, PACKAGE_VERSION_MAX, "%s", text ? text : "");
+		return true;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
+		if (strcmp(known[i].package, spelled) == 0 && module_exists(known[i].module))
+			return true;
+	for (char *at = spelled; *at; at++)
+		if (*at == '-')
+			*at = '_';
+	return module_exists(spelled);
 }
 
 /* Names by which packages are known, not imported; names of Python 2; and

@@ -14,7 +14,7 @@
 #define COMPILE_WHOLE_BYTES_MAX ((size_t)64 << 10)
 #define COMPILE_PART_STATEMENTS 500
 
-static void add(struct walk *walk, enum rule rule, const uint32_t range[4], const char *message,
+void source_add(struct walk *walk, enum rule rule, const uint32_t range[4], const char *message,
 		const char *hint)
 {
 	if (verdict_add(walk->verdict, rule, walk->policy->severity[rule], range, message,
@@ -22,14 +22,19 @@ static void add(struct walk *walk, enum rule rule, const uint32_t range[4], cons
 		longjmp(walk->out, ENOMEM);
 }
 
-/* The range of `length` bytes at an offset, in lines and columns. */
-static void range_at(const struct walk *walk, size_t offset, size_t length, uint32_t ret_range[4])
+void source_range(const struct walk *walk, size_t offset, size_t length, uint32_t ret_range[4])
 {
-	size_t line = walk->line_count;
+	size_t line = 1, behind = walk->line_count + 1;
 	struct span before;
 
-	while (line > 1 && walk->line_starts[line - 1] > offset)
-		line--;
+	while (behind - line > 1) {
+		size_t middle = line + (behind - line) / 2;
+
+		if (walk->line_starts[middle - 1] > offset)
+			behind = middle;
+		else
+			line = middle;
+	}
 	before = (struct span){walk->source.data + walk->line_starts[line - 1],
 			       offset - walk->line_starts[line - 1]};
 	ret_range[0] = ret_range[2] = (uint32_t)line + walk->line_offset;
@@ -135,7 +140,7 @@ static bool is_utf8_name(struct span name)
 	       strncmp(text, "utf-8-", 6) == 0;
 }
 
-static bool check_cookie(struct walk *walk)
+bool source_check_cookie(struct walk *walk)
 {
 	for (size_t i = 0; i < 2 && i < walk->line_count; i++) {
 		size_t start = walk->line_starts[i];
@@ -151,9 +156,9 @@ static bool check_cookie(struct walk *walk)
 				 "the encoding '%.*s' is not allowed: only UTF-8 is",
 				 (int)(cookie.length < 40 ? cookie.length : 40),
 				 (const char *)cookie.data);
-			range_at(walk, (size_t)(cookie.data - walk->source.data), cookie.length,
-				 range);
-			add(walk, RULE_ENCODING, range, message, NULL);
+			source_range(walk, (size_t)(cookie.data - walk->source.data), cookie.length,
+				     range);
+			source_add(walk, RULE_ENCODING, range, message, NULL);
 			return false;
 		}
 		if (!is_blank(line))
@@ -202,10 +207,10 @@ static void check_hidden(struct walk *walk)
 			if (point < hidden[k].first || point > hidden[k].last)
 				continue;
 			snprintf(name, sizeof name, "U+%04X", point);
-			range_at(walk, i, length, range);
+			source_range(walk, i, length, range);
 			snprintf(message, sizeof message,
 				 "the source has a character that hides how it reads: %s", name);
-			add(walk, RULE_BIDI, range, message, NULL);
+			source_add(walk, RULE_BIDI, range, message, NULL);
 			return;
 		}
 	}
@@ -224,32 +229,32 @@ bool source_check(struct walk *walk)
 	if (code.length > CODE_BYTES_MAX) {
 		snprintf(message, sizeof message, "the code has %zu bytes; the limit is %llu",
 			 code.length, (unsigned long long)CODE_BYTES_MAX);
-		add(walk, RULE_TOO_LARGE, whole, message, NULL);
+		source_add(walk, RULE_TOO_LARGE, whole, message, NULL);
 		return false;
 	}
 	if (!code.length)
 		return true;
 	foreign = foreign_format(code);
 	if (foreign) {
-		add(walk, RULE_NOT_SOURCE, whole, foreign, NULL);
+		source_add(walk, RULE_NOT_SOURCE, whole, foreign, NULL);
 		return false;
 	}
 	nul = memchr(code.data, 0, code.length);
 	if (nul) {
-		range_at(walk, (size_t)(nul - code.data), 1, range);
-		add(walk, RULE_NUL, range, rule_infos[RULE_NUL].message, NULL);
+		source_range(walk, (size_t)(nul - code.data), 1, range);
+		source_add(walk, RULE_NUL, range, rule_infos[RULE_NUL].message, NULL);
 		return false;
 	}
 	bad = utf8_error(code);
 	if (bad < code.length) {
-		range_at(walk, bad, 1, range);
+		source_range(walk, bad, 1, range);
 		snprintf(message, sizeof message,
 			 "the source is not UTF-8: byte 0x%02x at position %zu", code.data[bad],
 			 bad);
-		add(walk, RULE_ENCODING, range, message, NULL);
+		source_add(walk, RULE_ENCODING, range, message, NULL);
 		return false;
 	}
-	if (!check_cookie(walk))
+	if (!source_check_cookie(walk))
 		return false;
 	check_hidden(walk);
 	return true;
@@ -288,50 +293,10 @@ static bool starts_with(struct span text, const char *start)
 	return text.length >= strlen(start) && memcmp(text.data, start, strlen(start)) == 0;
 }
 
-/* A line that only a notebook or a shell understands. */
-static const char *notebook_hint(struct span line, char hint[FINDING_TEXT_BYTES_MAX + 1])
+/* A line that only a notebook or a shell understands, and that magics.c leaves:
+ * what is behind it there is a result, not code. */
+static const char *notebook_hint(struct span line)
 {
-	const char *installs[] = {"!pip install ",  "%pip install ",           "!pip3 install ",
-				  "pip install ",   "!python -m pip install ", "!conda install ",
-				  "conda install ", "%conda install "};
-	char buffer[FINDING_TEXT_BYTES_MAX + 1];
-
-	for (size_t i = 0; i < ARRAY_LENGTH(installs); i++) {
-		char name[64];
-		const uint8_t *at, *end = line.data + line.length;
-		size_t used = 0;
-		const char *instead;
-
-		if (!starts_with(line, installs[i]))
-			continue;
-		at = line.data + strlen(installs[i]);
-		while (at < end && (*at == ' ' || *at == '-')) { /* options */
-			while (at < end && *at != ' ')
-				at++;
-			while (at < end && *at == ' ')
-				at++;
-		}
-		while (at < end && used < sizeof name - 1 &&
-		       (isalnum(*at) || *at == '_' || *at == '-' || *at == '.'))
-			name[used++] = (char)*at++;
-		name[used] = '\0';
-		if (used && module_exists(name)) {
-			snprintf(hint, FINDING_TEXT_BYTES_MAX + 1,
-				 "packages cannot be installed here, and %s is there already: "
-				 "leave this line out",
-				 name);
-			return hint;
-		}
-		instead = used ? module_instead(name, buffer) : NULL;
-		snprintf(hint, FINDING_TEXT_BYTES_MAX + 1,
-			 "packages cannot be installed here; %.60s is not installed. %s",
-			 used ? name : "it", instead ? instead : "Use what is installed");
-		return hint;
-	}
-	if (starts_with(line, "%matplotlib"))
-		return "leave this line out: figures are captured without it";
-	if (starts_with(line, "%time") || starts_with(line, "%%time"))
-		return "this is plain Python: use time.perf_counter() around the code";
 	if (starts_with(line, "%"))
 		return "this is plain Python, without %magic: leave the line out";
 	if (starts_with(line, "!"))
@@ -409,7 +374,6 @@ static void add_syntax_error(struct walk *walk, PyObject *error)
 	const char *message = message_object && PyUnicode_Check(message_object)
 				      ? PyUnicode_AsUTF8(message_object)
 				      : NULL;
-	char buffer[FINDING_TEXT_BYTES_MAX + 1];
 	uint32_t range[4] = {0};
 	const char *hint;
 
@@ -436,12 +400,12 @@ static void add_syntax_error(struct walk *walk, PyObject *error)
 		range[2] = (uint32_t)end_line + walk->line_offset;
 		range[3] = (uint32_t)end_column;
 	}
-	hint = notebook_hint(line_text(walk, line), buffer);
+	hint = notebook_hint(line_text(walk, line));
 	if (hint)
 		rule = RULE_NOTEBOOK;
 	else
 		hint = syntax_hint(message);
-	add(walk, rule, range, message, hint);
+	source_add(walk, rule, range, message, hint);
 	Py_XDECREF(message_object);
 }
 
@@ -461,15 +425,17 @@ static bool take_error(struct walk *walk)
 	if (PyErr_GivenExceptionMatches(error, PyExc_SyntaxError)) {
 		add_syntax_error(walk, error);
 	} else if (PyErr_GivenExceptionMatches(error, PyExc_RecursionError)) {
-		add(walk, RULE_TOO_DEEP, whole, "the code is nested too deeply", NULL);
+		source_add(walk, RULE_TOO_DEEP, whole, "the code is nested too deeply", NULL);
 	} else if (PyErr_GivenExceptionMatches(error, PyExc_MemoryError)) {
-		add(walk, RULE_TOO_DEEP, whole, "the code is too complex for the parser", NULL);
+		source_add(walk, RULE_TOO_DEEP, whole, "the code is too complex for the parser",
+			   NULL);
 	} else {
 		PyObject *text = PyObject_Str(error);
 		const char *words = text ? PyUnicode_AsUTF8(text) : NULL;
 
 		/* ValueError: a huge integer literal, and what versions to come add. */
-		add(walk, RULE_SYNTAX, whole, words ? words : "the code cannot be compiled", NULL);
+		source_add(walk, RULE_SYNTAX, whole, words ? words : "the code cannot be compiled",
+			   NULL);
 		Py_XDECREF(text);
 	}
 	PyErr_Clear();
@@ -536,7 +502,7 @@ static char *source_text(struct walk *walk, PyObject **ret_name)
 	longjmp(walk->out, ENOMEM);
 }
 
-PyObject *source_parse(struct walk *walk)
+static PyObject *parse(struct walk *walk)
 {
 	PyCompilerFlags flags = {.cf_flags = PyCF_ONLY_AST | PyCF_SOURCE_IS_UTF8 |
 					     PyCF_IGNORE_COOKIE | compiler_flags(walk),
@@ -547,6 +513,41 @@ PyObject *source_parse(struct walk *walk)
 	ast = Py_CompileStringObject(text, name, Py_file_input, &flags, 0);
 	Py_DECREF(name);
 	free(text);
+	return ast;
+}
+
+/* Whether the code, which is no Python as it stands, was one with notebook forms.
+ * The parser's error stays set unless they were taken out. */
+static bool was_notebook(struct walk *walk)
+{
+	PyObject *type, *error, *traceback;
+
+	if (walk->context->fragment || !PyErr_ExceptionMatches(PyExc_SyntaxError))
+		return false;
+	PyErr_Fetch(&type, &error, &traceback);
+	if (!magics_take_out(walk)) {
+		PyErr_Restore(type, error, traceback);
+		return false;
+	}
+	Py_XDECREF(type);
+	Py_XDECREF(error);
+	Py_XDECREF(traceback);
+	return true;
+}
+
+PyObject *source_parse(struct walk *walk)
+{
+	PyObject *ast = parse(walk);
+
+	if (!ast && was_notebook(walk)) {
+		/* What is a comment now must not tell another encoding: then the
+		 * code stays what it was, and that is no Python. */
+		if (!source_check_cookie(walk)) {
+			bytes_clear(&walk->verdict->source);
+			return NULL;
+		}
+		ast = parse(walk);
+	}
 	if (!ast)
 		take_error(walk);
 	return ast;

@@ -452,6 +452,13 @@ void position_of(const struct walk *walk, const struct node *node, uint32_t ret_
 void lines_index(struct walk *walk);
 
 /* source.c */
+/* A finding with the severity of the policy; without a hint it gets the rule's. */
+void source_add(struct walk *walk, enum rule rule, const uint32_t range[4], const char *message,
+		const char *hint);
+/* The range of `length` bytes at an offset, in lines and columns. */
+void source_range(const struct walk *walk, size_t offset, size_t length, uint32_t ret_range[4]);
+/* False when a line says that the source has another encoding. */
+bool source_check_cookie(struct walk *walk);
 /* True when the source may be parsed; otherwise the verdict says why not. */
 bool source_check(struct walk *walk);
 /* The AST (new reference), or NULL with the verdict filled. */
@@ -459,12 +466,28 @@ PyObject *source_parse(struct walk *walk);
 /* False when the compiler refuses what was parsed; the verdict then says why. */
 bool source_compile(struct walk *walk, PyObject *ast);
 
+/* magics.c */
+/* Takes what only notebooks understand out of a source that is no Python: true
+ * when there was any; then the source, its lines and the verdict are new. No
+ * Python exception is set before or after. */
+bool magics_take_out(struct walk *walk);
+/* installs.c */
+/* Judges `pip install NAME…` and its like, the lines behind it included: false
+ * when the command is none of them. */
+bool installs_judge(struct walk *walk, struct span command);
+/* Takes the next word off a command line; false when there is none. */
+bool command_word(struct span *rest, struct span *ret_word);
+
 /* compiler.c */
 bool compiler_may_refuse(const struct node *root, struct span source);
 
 /* modules.c */
 int modules_init(struct error *err);
 bool module_exists(const char *name);
+/* Is this package there, by the name under which it is installed? `ret_version` is
+ * empty where none is known. */
+#define PACKAGE_VERSION_MAX 32
+bool package_exists(const char *name, char ret_version[PACKAGE_VERSION_MAX]);
 /* What to import instead: static or in `buffer`, or NULL. */
 const char *module_instead(const char *name, char buffer[FINDING_TEXT_BYTES_MAX + 1]);
 bool is_builtin_name(PyObject *name);
