@@ -25,16 +25,19 @@
 #define FILE_DEPTH_MAX         32
 
 /* A result. */
-#define RESPONSE_BYTES_MAX   (32 * MIB) /* values, displays, error of one run */
-#define BUNDLE_TYPES_MAX     64         /* MIME types of one value or display */
-#define VERDICT_BYTES_MAX    (1 * MIB)  /* 200 findings of at most 900 bytes */
-#define VERDICTS_BYTES_MAX   (4 * MIB)  /* of all codes that one cell judges */
-#define DISPLAY_COUNT_MAX    256
-#define TRACEBACK_FRAMES_MAX 64
-#define REPR_CHARACTERS_MAX  (64 * KIB) /* text/plain of a value; longer is shortened */
-#define COLLECT_ENTRIES_MAX  10000      /* directory entries looked at */
-#define COLLECT_FILES_MAX    1000       /* files listed */
-#define COLLECT_TIME_MS      2000
+#define RESPONSE_BYTES_MAX     (32 * MIB) /* values, displays, error of one run */
+#define BUNDLE_TYPES_MAX       64         /* MIME types of one value or display */
+#define VERDICT_BYTES_MAX      (1 * MIB)  /* 200 findings of at most 900 bytes */
+#define VERDICTS_BYTES_MAX     (4 * MIB)  /* of all codes that one cell judges */
+#define DISPLAY_COUNT_MAX      256        /* the last says that there were more */
+#define DISPLAY_DEPTH_MAX      8          /* displays inside of an object's representation */
+#define DATUM_TEXT_BYTES_MAX   (4 * MIB)  /* of one HTML, SVG, JSON … of a bundle */
+#define DATUM_BINARY_BYTES_MAX (8 * MIB)  /* of one picture of a bundle */
+#define TRACEBACK_FRAMES_MAX   64
+#define REPR_CHARACTERS_MAX    (64 * KIB) /* text/plain of a value; longer is shortened */
+#define COLLECT_ENTRIES_MAX    10000      /* directory entries looked at */
+#define COLLECT_FILES_MAX      1000       /* files listed */
+#define COLLECT_TIME_MS        2000
 
 /* A daemon's configuration. */
 #define CONFIG_FILE_BYTES_MAX   (256 * KIB)

@@ -1,189 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* display: values as MIME bundles, as a notebook shows them.
+/* display: what the user's code shows, as frames of the mailbox.
  *
- * text/plain is always there. The rest comes from what the object itself
- * offers: _repr_mimebundle_ first, then the single-format methods, then
- * matplotlib figures. Whatever goes wrong in user code here is the value's own
- * problem: that format is left out. */
+ * What an object is seen as is bundle.c's matter; here it is counted, and fitted
+ * into what room is left. Frames are never taken back, so what updates an earlier
+ * display is one more. */
 #include "guest/guest.h"
 
 #include "base/cleanup.h"
 
+#include <errno.h>
 #include <string.h>
 
 static unsigned shown;
+static unsigned depth; /* of displays inside of representations */
 
-/* The formats that IPython's protocol names. */
-static const struct {
-	PyObject **method;
-	const char *mime;
-} formats[] = {
-	{&names.repr_html, "text/html"},        {&names.repr_markdown, "text/markdown"},
-	{&names.repr_svg, "image/svg+xml"},     {&names.repr_png, "image/png"},
-	{&names.repr_jpeg, "image/jpeg"},       {&names.repr_latex, "text/latex"},
-	{&names.repr_json, "application/json"},
-};
-
-static void put(struct bytes *frame, const char *mime, const void *data, size_t length)
+static int append(enum message type, PyObject *object, const struct bundle_choice *choice)
 {
-	frame_put_text(frame, FIELD_MIME, mime);
-	frame_put(frame, FIELD_DATA, data, length);
+	autobytes frame = {.ceiling = RESPONSE_BYTES_MAX};
+	size_t at = frame_begin(&frame, (uint16_t)type, 0);
+	int r;
+
+	bundle_put(&frame, object, choice);
+	r = frame_end(&frame, at);
+	return r < 0 ? r : outbox_append(&frame);
 }
 
-/* Text or bytes as they are, anything else as JSON text. */
-static bool put_object(struct bytes *frame, const char *mime, PyObject *data)
+static void append_text(enum message type, const char *text)
 {
-	PyObject *json, *text;
-	Py_ssize_t length;
-	const char *utf8;
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, (uint16_t)type, 0);
 
-	if (PyBytes_Check(data)) {
-		put(frame, mime, PyBytes_AS_STRING(data), (size_t)PyBytes_GET_SIZE(data));
+	frame_put_text(&frame, FIELD_MIME, "text/plain");
+	frame_put_text(&frame, FIELD_DATA, text);
+	frame_end(&frame, at);
+	outbox_append(&frame);
+}
+
+/* Is there room for one more? The last one says that there is none. */
+static bool count_display(void)
+{
+	char text[80];
+
+	if (++shown < DISPLAY_COUNT_MAX)
 		return true;
+	if (shown == DISPLAY_COUNT_MAX) {
+		snprintf(text, sizeof text, "<what is displayed after %d displays is left out>",
+			 DISPLAY_COUNT_MAX - 1);
+		append_text(MESSAGE_DISPLAY, text);
 	}
-	if (PyUnicode_Check(data)) {
-		PyObject *bytes = PyUnicode_AsEncodedString(data, "utf-8", "replace");
-
-		if (bytes)
-			put(frame, mime, PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
-		Py_XDECREF(bytes);
-		return bytes != NULL;
-	}
-	json = PyImport_ImportModule("json");
-	text = json ? PyObject_CallMethod(json, "dumps", "O", data) : NULL;
-	utf8 = text ? PyUnicode_AsUTF8AndSize(text, &length) : NULL;
-	if (utf8)
-		put(frame, mime, utf8, (size_t)length);
-	Py_XDECREF(json);
-	Py_XDECREF(text);
-	return utf8 != NULL;
+	return false;
 }
 
-/* repr(), shortened in the middle when it is very long. */
-static void put_plain(struct bytes *frame, PyObject *object)
+static void show(enum message type, PyObject *object, const struct bundle_choice *choice)
 {
-	PyObject *text = PyObject_Repr(object);
-	Py_ssize_t length = text ? PyUnicode_GET_LENGTH(text) : 0;
+	struct bundle_choice plain = {.only_plain = true};
+	unsigned before = shown;
+	char text[200];
 
-	if (text && length > (Py_ssize_t)REPR_CHARACTERS_MAX) {
-		Py_ssize_t half = (Py_ssize_t)REPR_CHARACTERS_MAX / 2;
-		PyObject *head = PyUnicode_Substring(text, 0, half);
-		PyObject *tail = PyUnicode_Substring(text, length - half, length);
-		PyObject *whole =
-			head && tail
-				? PyUnicode_FromFormat("%U\n… %zd of %zd characters left out …\n%U",
-						       head, length - 2 * half, length, tail)
-				: NULL;
-
-		Py_XDECREF(head);
-		Py_XDECREF(tail);
-		Py_SETREF(text, whole);
+	/* A representation that displays what it represents would never end. */
+	if (depth >= DISPLAY_DEPTH_MAX)
+		return;
+	depth++;
+	if (!choice->raw && bundle_shows_itself(object) && shown != before) {
+		if (type == MESSAGE_VALUE)
+			append(type, object, &plain);
+	} else if ((type != MESSAGE_DISPLAY || count_display()) &&
+		   append(type, object, choice) < 0) {
+		/* Too large, or no room is left: say so instead. */
+		snprintf(text, sizeof text, "<%.100s object: no room is left to show it>",
+			 Py_TYPE(object)->tp_name);
+		append_text(type, text);
 	}
-	if (!text || !put_object(frame, "text/plain", text)) {
-		char fallback[160];
-		int used = snprintf(fallback, sizeof fallback, "<%.100s object; its repr() failed>",
-				    Py_TYPE(object)->tp_name);
-
-		PyErr_Clear();
-		put(frame, "text/plain", fallback, (size_t)used);
-	}
-	Py_XDECREF(text);
-}
-
-/* Calls object.method() if the class has it; NULL without an exception when
- * there is nothing to show. A class object has its instances' methods as plain
- * functions: those are not meant. */
-static PyObject *call_format(PyObject *object, PyObject *method)
-{
-	PyObject *function, *result = NULL;
-
-	if (PyType_Check(object))
-		return NULL;
-	function = names_attribute(object, method);
-	if (function && PyCallable_Check(function))
-		result = PyObject_CallNoArgs(function);
-	Py_XDECREF(function);
-	if (!result)
-		PyErr_Clear();
-	if (result == Py_None)
-		Py_CLEAR(result);
-	return result;
-}
-
-/* {mime: data} or ({mime: data}, metadata); true when text/plain was in it. */
-static bool put_bundle(struct bytes *frame, PyObject *bundle, bool *ret_any)
-{
-	PyObject *data = PyTuple_Check(bundle) && PyTuple_GET_SIZE(bundle) > 0
-				 ? PyTuple_GET_ITEM(bundle, 0)
-				 : bundle;
-	PyObject *key, *value;
-	Py_ssize_t at = 0;
-	bool plain = false;
-
-	if (!PyDict_Check(data))
-		return false;
-	while (PyDict_Next(data, &at, &key, &value)) {
-		const char *mime = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : NULL;
-
-		if (!mime || value == Py_None || !put_object(frame, mime, value)) {
-			PyErr_Clear();
-			continue;
-		}
-		*ret_any = true;
-		plain |= strcmp(mime, "text/plain") == 0;
-	}
-	return plain;
-}
-
-static void put_formats(struct bytes *frame, PyObject *object)
-{
-	PyObject *png;
-
-	for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
-		PyObject *data = call_format(object, *formats[i].method);
-
-		if (!data)
-			continue;
-		if (PyTuple_Check(data) && PyTuple_GET_SIZE(data) > 0)
-			put_object(frame, formats[i].mime, PyTuple_GET_ITEM(data, 0));
-		else
-			put_object(frame, formats[i].mime, data);
-		PyErr_Clear();
-		Py_DECREF(data);
-	}
-	png = figures_png(object);
-	if (png)
-		put_object(frame, "image/png", png);
-	PyErr_Clear();
-	Py_XDECREF(png);
+	depth--;
 }
 
 void display_object(enum message type, PyObject *object)
 {
-	autobytes frame = {.ceiling = RESPONSE_BYTES_MAX};
-	size_t at = frame_begin(&frame, (uint16_t)type, 0);
-	PyObject *bundle;
-	bool plain = false, any = false;
+	const struct bundle_choice all = {0};
 
-	if (type == MESSAGE_DISPLAY && shown++ >= DISPLAY_COUNT_MAX)
-		return;
-	bundle = call_format(object, names.repr_mimebundle);
-	if (bundle) {
-		plain = put_bundle(&frame, bundle, &any);
-		Py_DECREF(bundle);
-	}
-	if (!plain)
-		put_plain(&frame, object);
-	if (!any)
-		put_formats(&frame, object);
-	if (frame_end(&frame, at) == 0 && outbox_append(&frame) == 0)
-		return;
-	/* Too large, or no room is left: say so instead. */
-	bytes_clear(&frame);
-	at = frame_begin(&frame, (uint16_t)type, 0);
-	put(&frame, "text/plain", "<too large to show>", 19);
-	frame_end(&frame, at);
-	outbox_append(&frame);
+	show(type, object, &all);
 }
 
 void display_forget(void)
@@ -191,20 +86,56 @@ void display_forget(void)
 	shown = 0;
 }
 
-/* display(*objects): keyword arguments of IPython's are accepted and ignored. */
+static PyObject *display(PyObject *self, PyObject *arguments, PyObject *options);
+
+static PyMethodDef method = {"display", (PyCFunction)(void (*)(void))display,
+			     METH_VARARGS | METH_KEYWORDS,
+			     "display($module, /, *objects, **options)\n--\n\nShows "
+			     "objects in the result of this run, as a notebook does."};
+
+/* What display_id asks for: with display() and update(), which show one more. */
+static PyObject *make_handle(PyObject *self, PyObject *id)
+{
+	PyObject *types = PyImport_ImportModule("types");
+	PyObject *class = types ? PyObject_GetAttrString(types, "SimpleNamespace") : NULL;
+	PyObject *function = PyCFunction_New(&method, self), *none = PyTuple_New(0);
+	PyObject *parts = function ? Py_BuildValue("{sOsOsO}", "display_id", id, "display",
+						   function, "update", function)
+				   : NULL;
+	PyObject *handle = class && none && parts ? PyObject_Call(class, none, parts) : NULL;
+
+	Py_XDECREF(types);
+	Py_XDECREF(class);
+	Py_XDECREF(function);
+	Py_XDECREF(none);
+	Py_XDECREF(parts);
+	return handle;
+}
+
+/* An option's value, borrowed; NULL without an exception. */
+static PyObject *option(PyObject *options, const char *name)
+{
+	return options ? PyDict_GetItemString(options, name) : NULL;
+}
+
+/* display(*objects, include, exclude, raw, display_id): IPython's other options
+ * are accepted and ignored. */
 static PyObject *display(PyObject *self, PyObject *arguments, PyObject *options)
 {
+	PyObject *raw = option(options, "raw"), *id = option(options, "display_id");
+	struct bundle_choice choice = {.include = option(options, "include"),
+				       .exclude = option(options, "exclude"),
+				       .raw = raw == Py_True};
+
 	for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(arguments); i++)
-		display_object(MESSAGE_DISPLAY, PyTuple_GET_ITEM(arguments, i));
-	Py_RETURN_NONE;
+		show(MESSAGE_DISPLAY, PyTuple_GET_ITEM(arguments, i), &choice);
+	if (!id || id == Py_False)
+		id = Py_None;
+	return id == Py_None ? Py_NewRef(Py_None) : make_handle(self, id);
 }
 
 int display_install(struct error *err)
 {
-	static PyMethodDef method = {"display", (PyCFunction)(void (*)(void))display,
-				     METH_VARARGS | METH_KEYWORDS,
-				     "display($module, /, *objects, **options)\n--\n\nShows "
-				     "objects in the result of this run, as a notebook does."};
 	PyObject *function = PyCFunction_New(&method, NULL);
 
 	if (!function || PyDict_SetItemString(PyEval_GetBuiltins(), "display", function) < 0)

@@ -6,23 +6,22 @@
  * are handed over at the end of the run. */
 #include "guest/guest.h"
 
-PyObject *figures_png(PyObject *figure)
+/* An instance of a class of a module, which, if it is not there, has none. */
+static bool is_of(PyObject *object, PyObject *module_name, PyObject *class_name)
 {
-	PyObject *module = names_loaded(names.figure_module);
-	PyObject *class = NULL, *io = NULL, *buffer = NULL, *save = NULL, *arguments = NULL;
-	PyObject *options = NULL, *result = NULL, *png = NULL;
-	int is_figure = 0;
+	PyObject *module = names_loaded(module_name);
+	PyObject *class = module ? names_attribute(module, class_name) : NULL;
+	int is = class ? PyObject_IsInstance(object, class) : 0;
 
-	if (!module)
-		return NULL;
-	class = names_attribute(module, names.figure_class);
-	if (class)
-		is_figure = PyObject_IsInstance(figure, class);
+	PyErr_Clear();
 	Py_XDECREF(class);
-	if (is_figure <= 0) {
-		PyErr_Clear();
-		return NULL;
-	}
+	return is > 0;
+}
+
+static PyObject *save_png(PyObject *figure)
+{
+	PyObject *io, *buffer, *save, *arguments, *options, *result = NULL, *png = NULL;
+
 	io = PyImport_ImportModule("io");
 	buffer = io ? PyObject_CallMethod(io, "BytesIO", NULL) : NULL;
 	save = PyObject_GetAttr(figure, names.savefig);
@@ -41,6 +40,30 @@ PyObject *figures_png(PyObject *figure)
 	Py_XDECREF(options);
 	Py_XDECREF(result);
 	return png;
+}
+
+/* Until it is drawn for the first time an animation's figure is empty. */
+static PyObject *first_frame(PyObject *animation)
+{
+	PyObject *drawn = PyObject_CallMethodNoArgs(animation, names.init_draw);
+	PyObject *figure = names_attribute(animation, names.animation_figure);
+	PyObject *png = NULL;
+
+	PyErr_Clear();
+	if (figure && is_of(figure, names.figure_module, names.figure_class))
+		png = save_png(figure);
+	Py_XDECREF(drawn);
+	Py_XDECREF(figure);
+	return png;
+}
+
+PyObject *figures_png(PyObject *object)
+{
+	if (is_of(object, names.figure_module, names.figure_class))
+		return save_png(object);
+	if (is_of(object, names.animations, names.animation_class))
+		return first_frame(object);
+	return NULL;
 }
 
 /* pyplot's numbered figures, in order. Never imports pyplot: if it is not

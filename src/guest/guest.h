@@ -183,6 +183,22 @@ void audit_disarm(void);
  * written to the mailbox, each thing once. Stage: cell. */
 void audit_record(void);
 
+/* bundle.c */
+
+/* What of an object is asked for. */
+struct bundle_choice {
+	PyObject *include, *exclude; /* collections of MIME types; NULL or None: all, none */
+	bool raw;                    /* it is a dictionary of data itself */
+	bool only_plain;
+};
+
+/* Puts an object's MIME bundle into an open frame. No exception is left, whatever
+ * the object's own methods do. Stage: cell. */
+void bundle_put(struct bytes *frame, PyObject *object, const struct bundle_choice *choice);
+/* True when the object has a method that displays it, and that was called. */
+bool bundle_shows_itself(PyObject *object);
+bool bundle_is_plotly(PyObject *object);
+
 /* display.c */
 
 /* Installs display() in builtins. Stage: template. */
@@ -194,8 +210,9 @@ void display_object(enum message type, PyObject *object);
 void display_forget(void);
 /* figures.c: every open matplotlib figure as a display; `close` them after. */
 void figures_show(bool close);
-/* The PNG of one figure object as a bytes object, or NULL without an error. */
-PyObject *figures_png(PyObject *figure);
+/* The PNG of a figure, or of an animation's first frame, as a bytes object; NULL
+ * without an error, for all other objects too. */
+PyObject *figures_png(PyObject *object);
 /* The backend module that MPLBACKEND names, for PyImport_AppendInittab. */
 PyObject *figures_backend_init(void);
 #define FIGURES_BACKEND "_execpy_agg"

@@ -10,9 +10,16 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+/* What no honest object has: one that answers to it answers to any name. */
+#define CANARY_NAME "_ipython_canary_method_should_not_exist_"
+
 /* The identifier in C, and the text. */
 #define NAME_TABLE(X)                           \
+	X(animation_class, "Animation")         \
+	X(animation_figure, "_fig")             \
+	X(animations, "matplotlib.animation")   \
 	X(body, "body")                         \
+	X(canary, CANARY_NAME)                  \
 	X(close, "close")                       \
 	X(code, "code")                         \
 	X(end_lineno, "end_lineno")             \
@@ -25,6 +32,8 @@
 	X(flush, "flush")                       \
 	X(get_fignums, "get_fignums")           \
 	X(getvalue, "getvalue")                 \
+	X(init_draw, "_init_draw")              \
+	X(ipython_display, "_ipython_display_") \
 	X(lineno, "lineno")                     \
 	X(module, "__module__")                 \
 	X(node, "_node")                        \
@@ -52,6 +61,8 @@
 	X(tempfile, "tempfile")                 \
 	X(text, "text")                         \
 	X(threading, "threading")               \
+	X(to_json, "to_json")                   \
+	X(to_plotly_json, "to_plotly_json")     \
 	X(timestamp, "_last_timestamp")         \
 	X(uuid, "uuid")                         \
 	X(value, "value")
