@@ -230,19 +230,23 @@ static void wait_for_end(const struct cell *cell)
 	while ((pid_t)frame_number(&frame, FIELD_PID) != cell->pid);
 }
 
-static void end_cell(struct cell *cell)
+/* Returns the microseconds until all processes were gone. */
+static int64_t end_cell(struct cell *cell)
 {
 	struct pollfd ended = {.fd = cell->init_pidfd, .events = POLLIN};
+	int64_t began = now_us(), took;
 
 	pidfd_send_signal(cell->init_pidfd, SIGKILL, NULL, 0);
 	while (poll(&ended, 1, -1) < 0)
 		;
+	took = now_us() - began;
 	close(cell->init_pidfd);
 	close(cell->main_pidfd);
 	close(cell->control);
 	close(cell->mailbox);
 	close(cell->verdict);
 	close(cell->output);
+	return took;
 }
 
 static void write_request(const struct cell *cell, const char *code)
@@ -348,10 +352,10 @@ static void run_once(const char *code, int rest_ms, bool hold)
 			*at = ' ';
 	printf("{\"init_us\": %" PRId64 ", \"fork_us\": %" PRId64 ", \"park_us\": %" PRId64
 	       ", \"parked_cpu_us\": %" PRId64 ", \"first_us\": %" PRId64
-	       ", \"closed_us\": %" PRId64 ", \"ended_us\": %" PRId64 ", \"output\": \"%s\"}\n",
+	       ", \"closed_us\": %" PRId64 ", \"ended_us\": %" PRId64 ", \"gone_us\": %" PRId64
+	       ", \"output\": \"%s\"}\n",
 	       cell.init_us, cell.fork_us, cell.park_us, before, first ? first - began : -1,
-	       closed - began, ended - began, output);
-	end_cell(&cell);
+	       closed - began, ended - began, end_cell(&cell), output);
 }
 
 /* Code comes on one line: the two characters \\n stand for a newline. */

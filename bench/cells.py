@@ -42,11 +42,10 @@ print(sorted(times[10:])[50])
 class Cells:
     """The program that plays the warden's part."""
 
-    def __init__(self, template):
+    def __init__(self, template, guest=GUEST_BUILD / "guest" / "execpy-guest"):
         fonts = sorted((GUEST_BUILD / "guest" / "fonts").glob("fontlist-*.json"))[0]
         self.process = subprocess.Popen(
-            [CELLS, GUEST_BUILD / "guest" / "execpy-guest", GUEST_BUILD / "jail" / "execpy-keeper",
-             fonts, template],
+            [CELLS, guest, GUEST_BUILD / "jail" / "execpy-keeper", fonts, template],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.loaded = self.answer()
 
@@ -118,7 +117,7 @@ def main():
     arguments = parser.parse_args()
     kept = {}
     print(f"{'':8} {'loaded':>8} {'init':>7} {'fork':>7} {'parked':>7} {'CPU':>7} {'print':>12} "
-          f"{'closed':>7} {'ended':>7} {'fork loop':>9} {'PSS':>7} {'tables':>7}")
+          f"{'closed':>7} {'ended':>7} {'gone':>7} {'fork loop':>9} {'PSS':>7} {'tables':>7}")
     for template in arguments.templates or list(MODULES):
         fork_loop = float(subprocess.run(
             ["/usr/bin/python3", "-I", "-c", FORK_LOOP, *MODULES[template]], check=True, text=True,
@@ -137,7 +136,7 @@ def main():
         print(f"{template:8} {cells.loaded['loaded_us'] / 1000:6.0f}ms {middle['init_us']:7.0f} "
               f"{middle['fork_us']:7.0f} {middle['park_us']:7.0f} {middle['parked_cpu_us']:7.0f} "
               f"{middle['first_us']:5.0f}/p99 {measure.quantile(first, .99):4.0f} "
-              f"{middle['closed_us']:6.0f} {middle['ended_us']:7.0f} {fork_loop:9.0f} "
+              f"{middle['closed_us']:6.0f} {middle['ended_us']:7.0f} {middle['gone_us']:7.0f} {fork_loop:9.0f} "
               f"{facts.get('pss_kb', 0):5.0f}kB {facts.get('page_tables_kb', 0):5.0f}kB",
               flush=True)
         kept[template] = {"loaded": cells.loaded, "fork_loop_us": fork_loop, "samples": samples,

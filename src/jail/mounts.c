@@ -6,7 +6,8 @@
  * with mount_setattr() while nobody can see it, and only then moves into
  * place: no mount is ever visible before it is read-only. All copies are taken
  * before the new root hides the old one, then the old root is pivoted out and
- * detached.
+ * detached. Small files are copied into the root instead: every mount is made once
+ * more for each cell, and taken down with it.
  *
  * Should: name every host path that a guest can read, with its reason.
  * Mustn't: bind anything writable, or follow a path that a guest could have
@@ -16,6 +17,7 @@
 #include "base/bounds.h"
 #include "base/cleanup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -29,10 +31,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Of one copied file. */
+#define COPY_BYTES_MAX (2 * MIB)
+
 enum mount_kind {
 	BIND_DIRECTORY, /* required */
 	BIND_OPTIONAL,  /* a file or directory, if the host has it */
 	BIND_DEVICE,    /* a device node, required */
+	COPY,           /* small files that the host may have: one, or those of a directory */
 	LINK,           /* `source` is the link's text; skipped when the target exists */
 	DIRECTORY,      /* a mount point or an empty place */
 	TEXT,           /* a file with `source` as its content */
@@ -66,26 +72,26 @@ static const struct mount_entry entries[] = {
 	{LINK, "etc/localtime", "/usr/share/zoneinfo/Etc/UTC"},
 	/* How the dynamic linker finds libraries: the cache, and Debian's
 	 * alternatives (libblas.so.3 is a link through /etc/alternatives). */
-	{BIND_OPTIONAL, "etc/ld.so.cache", "/etc/ld.so.cache"},
-	{BIND_OPTIONAL, "etc/ld.so.conf", "/etc/ld.so.conf"},
-	{BIND_OPTIONAL, "etc/ld.so.conf.d", "/etc/ld.so.conf.d"},
+	{COPY, "etc/ld.so.cache", "/etc/ld.so.cache"},
+	{COPY, "etc/ld.so.conf", "/etc/ld.so.conf"},
+	{COPY, "etc/ld.so.conf.d", "/etc/ld.so.conf.d"},
 	{BIND_OPTIONAL, "etc/alternatives", "/etc/alternatives"},
 	/* Certificates (no private keys: those are in /etc/ssl/private). */
 	{DIRECTORY, "etc/ssl", NULL},
 	{BIND_OPTIONAL, "etc/ssl/certs", "/etc/ssl/certs"},
-	{BIND_OPTIONAL, "etc/ssl/openssl.cnf", "/etc/ssl/openssl.cnf"},
+	{COPY, "etc/ssl/openssl.cnf", "/etc/ssl/openssl.cnf"},
 	{DIRECTORY, "etc/pki", NULL},
 	{BIND_OPTIONAL, "etc/pki/tls", "/etc/pki/tls/certs"},
 	/* Tables that libraries read. */
 	{BIND_OPTIONAL, "etc/fonts", "/etc/fonts"},
-	{BIND_OPTIONAL, "etc/mime.types", "/etc/mime.types"},
-	{BIND_OPTIONAL, "etc/services", "/etc/services"},
-	{BIND_OPTIONAL, "etc/protocols", "/etc/protocols"},
-	{BIND_OPTIONAL, "etc/magic", "/etc/magic"},
-	{BIND_OPTIONAL, "etc/matplotlibrc", "/etc/matplotlibrc"},
-	{BIND_OPTIONAL, "etc/python3", "/etc/python3"},
-	{BIND_OPTIONAL, "etc/python3.11", "/etc/python3.11"},
-	{BIND_OPTIONAL, "etc/debian_version", "/etc/debian_version"},
+	{COPY, "etc/mime.types", "/etc/mime.types"},
+	{COPY, "etc/services", "/etc/services"},
+	{COPY, "etc/protocols", "/etc/protocols"},
+	{COPY, "etc/magic", "/etc/magic"},
+	{COPY, "etc/matplotlibrc", "/etc/matplotlibrc"},
+	{COPY, "etc/python3", "/etc/python3"},
+	{COPY, "etc/python3.11", "/etc/python3.11"},
+	{COPY, "etc/debian_version", "/etc/debian_version"},
 	{LINK, "etc/os-release", "../usr/lib/os-release"},
 	{BIND_OPTIONAL, "etc/dictionaries-common", "/etc/dictionaries-common"},
 	/* Places that get a mount of their own later. */
@@ -100,12 +106,11 @@ static const struct mount_entry entries[] = {
 	{DIRECTORY, "var/cache/matplotlib", NULL},
 	{LINK, "var/tmp", "../tmp"},
 	{DIRECTORY, "run", NULL},
-	/* glibc's and CPython's huge-page settings look here. */
+	/* What glibc looks at before it uses huge pages. */
 	{DIRECTORY, "sys", NULL},
 	{DIRECTORY, "sys/kernel", NULL},
 	{DIRECTORY, "sys/kernel/mm", NULL},
-	{BIND_OPTIONAL, "sys/kernel/mm/transparent_hugepage",
-	 "/sys/kernel/mm/transparent_hugepage"},
+	{COPY, "sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/transparent_hugepage"},
 	/* Devices without memory of who used them. */
 	{DIRECTORY, "dev", NULL},
 	{BIND_DEVICE, "dev/null", "/dev/null"},
@@ -184,20 +189,65 @@ static int write_text(int root, const char *target, const char *text, struct err
 	return 0;
 }
 
-static int copy_file(int root, int from, const char *name, struct error *err)
+static int copy_file(int directory, int from, const char *name, struct error *err)
 {
-	char target[128];
-	autofd to = -1;
+	autofd to = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	off_t offset = 0;
 	ssize_t r;
 
-	snprintf(target, sizeof target, "var/cache/execpy/%s", name);
-	to = openat(root, target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (to < 0)
-		return fail(err, errno, "mounts: create %s", target);
+		return fail(err, errno, "mounts: create %s", name);
 	while ((r = sendfile(to, from, &offset, 1 << 20)) > 0)
 		;
-	return r < 0 ? fail(err, errno, "mounts: copy %s", target) : 0;
+	return r < 0 ? fail(err, errno, "mounts: copy %s", name) : 0;
+}
+
+/* A regular file below a directory of the host, at the same name below one of the
+ * root's; what is anything else, too large or not for everybody is left out. */
+static int copy_at(int from_directory, const char *from, int to_directory, const char *to,
+		   struct error *err)
+{
+	autofd fd = openat(from_directory, from, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat info;
+
+	if (fd < 0)
+		return errno == ENOENT || errno == EACCES
+			       ? 0
+			       : fail(err, errno, "mounts: open %s to copy it", from);
+	if (fstat(fd, &info) < 0)
+		return fail(err, errno, "mounts: stat %s", from);
+	if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > COPY_BYTES_MAX ||
+	    !(info.st_mode & 0004))
+		return 0;
+	return copy_file(to_directory, fd, to, err);
+}
+
+/* One file, or the files of one directory. */
+static int copy_entry(int root, const struct mount_entry *entry, struct error *err)
+{
+	DIR *directory = opendir(entry->source);
+	struct dirent *file;
+	autofd target = -1;
+	int r = 0;
+
+	if (!directory && errno == ENOTDIR)
+		return copy_at(AT_FDCWD, entry->source, root, entry->target, err);
+	if (!directory)
+		return errno == ENOENT || errno == EACCES
+			       ? 0
+			       : fail(err, errno, "mounts: open %s", entry->source);
+	if (mkdirat(root, entry->target, 0755) < 0)
+		r = fail(err, errno, "mounts: mkdir %s", entry->target);
+	if (r == 0) {
+		target = openat(root, entry->target, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (target < 0)
+			r = fail(err, errno, "mounts: open %s", entry->target);
+	}
+	while (r == 0 && (file = readdir(directory)))
+		if (file->d_name[0] != '.')
+			r = copy_at(dirfd(directory), file->d_name, target, file->d_name, err);
+	closedir(directory);
+	return r;
 }
 
 /* The mount point for a bind: a directory or an empty file, as the source is. */
@@ -230,6 +280,8 @@ static int add_entry(int root, const struct mount_entry *entry, int tree, struct
 		return 0;
 	case TEXT:
 		return write_text(root, entry->target, entry->source, err);
+	case COPY:
+		return copy_entry(root, entry, err);
 	case BIND_DIRECTORY:
 	case BIND_OPTIONAL:
 	case BIND_DEVICE:
@@ -271,7 +323,7 @@ static int verify_root(struct error *err)
 int mounts_build_root(int font_list, const char *font_list_name, struct error *err)
 {
 	static const char *const root_options[][2] = {
-		{"size", "8M"}, {"nr_inodes", "256"}, {"mode", "0755"}, {NULL, NULL}};
+		{"size", "16M"}, {"nr_inodes", "1024"}, {"mode", "0755"}, {NULL, NULL}};
 	static const char *const proc_options[][2] = {{NULL, NULL}};
 	/* The template's own, for what imports want to write; cells get theirs
 	 * mounted over them. */
@@ -316,7 +368,10 @@ int mounts_build_root(int font_list, const char *font_list_name, struct error *e
 			close(trees[i]);
 	}
 	if (font_list >= 0) {
-		r = copy_file(root, font_list, font_list_name, err);
+		char target[128];
+
+		snprintf(target, sizeof target, "var/cache/execpy/%s", font_list_name);
+		r = copy_file(root, font_list, target, err);
 		if (r < 0)
 			return r;
 	}
