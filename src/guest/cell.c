@@ -207,6 +207,8 @@ void cell_become(const int *fds, const struct error *failed, bool settled, struc
 	/* One that was made for a run that waits already has no time for it. */
 	if (settled && rehearse(false, &err) < 0)
 		goto failed;
+	if (settled)
+		outbox_touch();
 	say(MESSAGE_PARKED, NULL, said, 2);
 	close(said[SELF]);
 	close(said[LISTENER]);

@@ -80,6 +80,8 @@ int hygiene_streams(struct error *err);
 
 /* Maps the mailbox; its descriptor may then be closed. Stage: cell. */
 int outbox_open(int fd, struct error *err);
+/* Makes the pages be there that the next request and response begin with. */
+void outbox_touch(void);
 struct span outbox_request(void);
 /* Where verdicts are written once and for all, before user code. */
 void outbox_take_verdict(int fd);

@@ -23,6 +23,14 @@ int outbox_open(int fd, struct error *err)
 	return mailbox ? 0 : -err->number;
 }
 
+void outbox_touch(void)
+{
+	volatile uint8_t *response = area(MAILBOX_RESPONSE_AT);
+
+	(void)*(volatile uint8_t *)area(MAILBOX_REQUEST_AT);
+	*response = 0;
+}
+
 struct span outbox_request(void)
 {
 	size_t length = atomic_load(&mailbox->request_length);

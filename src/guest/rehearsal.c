@@ -127,12 +127,12 @@ static int verify_code(const struct order *order, struct error *err)
 	return r < 0 ? r : encoded.failed;
 }
 
-/* A dictionary like that of __main__. */
+/* A copy of the dictionary of __main__, with the very keys that a run clears. */
 static PyObject *make_globals(void)
 {
-	return Py_BuildValue("{ss,ss,sO,sO,sO}", "__name__", "__main__", "__file__",
-			     "/workspace/" RUN_FILE_NAME, "__cached__", Py_None, "__doc__", Py_None,
-			     "__builtins__", PyEval_GetBuiltins());
+	PyObject *module = PyImport_AddModule("__main__"); /* borrowed */
+
+	return module ? PyDict_Copy(PyModule_GetDict(module)) : NULL;
 }
 
 static int leave_workspace(void)
