@@ -120,8 +120,8 @@ struct run {
 	uint64_t reason;
 	int status;
 	bool has_status, disk_full, sampled, retried;
-	bool refused; /* by the daemon: the request is wrong */
-	int64_t began_us;
+	bool refused;                /* by the daemon: the request is wrong */
+	int64_t began_us, output_us; /* of the last output that was read */
 	struct input *inputs;
 	size_t input_count;
 	struct policy policy;

@@ -139,12 +139,32 @@ static bool read_output(struct run *run, int which)
 	return true;
 }
 
-/* One read a turn, so that both streams and the warden get their share. */
+/* No more output for a while. */
+static void rest(struct run *run, int64_t ms)
+{
+	const struct timeval patience = {0, ms * 1000};
+
+	for (int i = 1; i < 3; i++)
+		if (run->stream_events[i])
+			event_del(run->stream_events[i]);
+	event_add(run->patience, &patience);
+}
+
+/* One read a turn, so that both streams and the warden get their share. Of a stream
+ * of lines each would wake us, and cost the code more than to make it: those that
+ * come in quick succession are read together. */
 static void on_output(evutil_socket_t fd, short what, void *argument)
 {
 	struct run *run = argument;
+	int which = fd == run->streams[1] ? 1 : 2;
+	uint64_t before = run->result->output[which - 1].total;
+	int64_t now = now_us();
+	bool quick = run->state == RUN_RUNNING && now - run->output_us < 2 * OUTPUT_REST_MS * 1000;
 
-	read_output(run, fd == run->streams[1] ? 1 : 2);
+	run->output_us = now;
+	if (read_output(run, which) && quick &&
+	    run->result->output[which - 1].total - before < OUTPUT_REST_BYTES)
+		rest(run, OUTPUT_REST_MS);
 }
 
 static void watch_output(struct run *run)

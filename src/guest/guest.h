@@ -76,6 +76,11 @@ int hygiene_prepare(struct error *err);
  * the template prepared, or fresh ones. Stage: cell. */
 int hygiene_streams(struct error *err);
 
+/* print.c */
+
+/* Puts a print() that writes a line at once into builtins. Stage: template. */
+int print_install(struct error *err);
+
 /* outbox.c: the cell's side of the mailbox. */
 
 /* Maps the mailbox; its descriptor may then be closed. Stage: cell. */

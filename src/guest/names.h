@@ -22,12 +22,15 @@
 	X(canary, CANARY_NAME)                  \
 	X(close, "close")                       \
 	X(code, "code")                         \
+	X(encoding, "encoding")                 \
+	X(end, "end")                           \
 	X(end_lineno, "end_lineno")             \
 	X(end_offset, "end_offset")             \
 	X(errno_, "errno")                      \
 	X(figure, "figure")                     \
 	X(figure_class, "Figure")               \
 	X(figure_module, "matplotlib.figure")   \
+	X(file, "file")                         \
 	X(filename, "filename")                 \
 	X(flush, "flush")                       \
 	X(get_fignums, "get_fignums")           \
@@ -55,6 +58,7 @@
 	X(repr_svg, "_repr_svg_")               \
 	X(savefig, "savefig")                   \
 	X(seed, "seed")                         \
+	X(sep, "sep")                           \
 	X(shutdown, "_shutdown")                \
 	X(tb_lineno, "tb_lineno")               \
 	X(tempdir, "tempdir")                   \
@@ -65,7 +69,8 @@
 	X(to_plotly_json, "to_plotly_json")     \
 	X(timestamp, "_last_timestamp")         \
 	X(uuid, "uuid")                         \
-	X(value, "value")
+	X(value, "value")                       \
+	X(write, "write")
 
 struct names {
 #define NAME_FIELD(identifier, text) PyObject *identifier;
