@@ -215,6 +215,13 @@ int display_install(struct error *err);
 void display_object(enum message type, PyObject *object);
 /* What was shown until now was a warm-up's, and does not count. */
 void display_forget(void);
+
+/* ipython.c */
+
+/* IPython.display can be imported, wherever IPython itself is not there. Stage:
+ * template. */
+int ipython_install(struct error *err);
+
 /* figures.c: every open matplotlib figure as a display; `close` them after. */
 void figures_show(bool close);
 /* The PNG of a figure, or of an animation's first frame, as a bytes object; NULL

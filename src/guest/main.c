@@ -57,8 +57,8 @@ int main(void)
 	memory_prepare();
 	PyImport_AppendInittab(FIGURES_BACKEND, figures_backend_init);
 	if (stopframes_prepare(&err) < 0 || audit_install(&err) < 0 ||
-	    interpreter_start(&err) < 0 || display_install(&err) < 0 || run_prepare(&err) < 0 ||
-	    print_install(&err) < 0) {
+	    interpreter_start(&err) < 0 || display_install(&err) < 0 || ipython_install(&err) < 0 ||
+	    run_prepare(&err) < 0 || print_install(&err) < 0) {
 		say_failed(&err);
 		return 1;
 	}

@@ -242,3 +242,46 @@ def test_binary_is_base64_once(run):
     assert value(run, code)["image/png"] == data
     code = class_with("_repr_mimebundle_(self, **k)", "return {'image/png': 'no base64: é'}")
     assert value(run, code) == {"text/plain": "plain"}
+
+
+IPYTHON = ("from IPython.display import (display, HTML, Markdown, Latex, Math, SVG, JSON, Image, Code,\n"
+           "    Pretty, Javascript, clear_output, update_display, DisplayHandle)\n")
+
+
+def test_ipython_s_display(run, product):
+    """IPython is not installed here: its display module is there all the same."""
+    code = (IPYTHON + "display(HTML('<b>'), Markdown('# m'), Latex('$l$'), Math('m'), SVG('<svg/>'))\n"
+            "display(JSON({'a': 1}), JSON('[2]'), Image(b'\\x89PNG'), Code('x = 1'), Pretty('p'))\n"
+            "display(Javascript('x()'))\nclear_output(wait=True)\n"
+            "DisplayHandle().update(1)\nupdate_display(2, display_id='x')\nHTML(data='last')\n")
+    for result in (run(code).result, product.run(code).result):
+        assert result["status"] == "ok" and result["findings"] == [] and result["stderr"] == "", result
+        kinds = [next((k for k in d if k != "text/plain"), None) for d in result["displays"]]
+        assert kinds == ["text/html", "text/markdown", "text/latex", "text/latex", "image/svg+xml",
+                         "application/json", "application/json", "image/png", "text/markdown",
+                         None, None, None, None]
+        assert [json.loads(d["application/json"]) for d in result["displays"][5:7]] == [{"a": 1}, [2]]
+        assert result["displays"][9]["text/plain"] == "p"
+        assert result["value"]["text/html"] == "last"
+
+
+def test_ipython_s_image_of_a_file(run):
+    result = run(IPYTHON + "import matplotlib.pyplot as plt\nplt.figure(figsize=(2, 1))\nplt.plot([1])\n"
+                 "plt.savefig('p.png')\nplt.close()\ndisplay(Image('p.png', width=10))\n"
+                 "Image(filename='p.png')").result
+    assert png_size(result["value"]["image/png"]) == png_size(result["displays"][0]["image/png"]) == (200, 100)
+    for options, error in (("url='https://example.org/x.png'", "ValueError"),
+                           ("filename='none.png'", "FileNotFoundError")):
+        assert run(IPYTHON + f"Image({options})").result["error"]["type"] == error
+
+
+def test_ipython_is_no_more_than_that(run, product):
+    result = run("from IPython.core.display import HTML\nfrom IPython import get_ipython, display\n"
+                 "import IPython\nprint(get_ipython())\nIPython.display.display(1)\n"
+                 "display.clear_output()\n").result
+    assert result["stdout"] == "None\n" and len(result["displays"]) == 1, result
+    result = run("import IPython.terminal").result
+    assert result["error"]["type"] == "ModuleNotFoundError"
+    assert run("import no_such_module").result["error"]["type"] == "ModuleNotFoundError"
+    result = product.run("from IPython import get_ipython\nget_ipython().system('ls')").result
+    assert result["status"] == "blocked"

@@ -28,7 +28,7 @@ def source(code, *options):
     "!pip install -U 'numpy>=1.0' pandas[all] > /dev/null 2>&1", "pip install matplotlib",
     "!python -m pip install scikit-learn --quiet", "!{sys.executable} -m pip install numpy",
     "!pip install numpy && pip install pandas", "!pip install numpy | tail -1", "!pip -q install numpy",
-    "!pip install PyYAML python_dateutil beautifulsoup4 opencv-python", "!pip install --upgrade pip",
+    "!pip install PyYAML python_dateutil beautifulsoup4 opencv-python ipython", "!pip install --upgrade pip",
 ])
 def test_left_out(line):
     verdict = verify(line + "\nx = 1\nprint(x)\n")

@@ -155,7 +155,8 @@ static bool list_installed(void)
 		installed = PySet_New(NULL);
 		packages = PyDict_New();
 		if (!installed || !packages || add_sequence("builtin_module_names") < 0 ||
-		    add_sequence("path") < 0 || add_name("__future__", 10) < 0)
+		    add_sequence("path") < 0 || add_name("__future__", 10) < 0 ||
+		    add_name("IPython", 7) < 0) /* guest/ipython.c */
 			Py_CLEAR(installed);
 		PyErr_Clear();
 	}
@@ -184,6 +185,7 @@ bool package_exists(const char *name, char ret_version[PACKAGE_VERSION_MAX])
 	static const struct {
 		const char *package, *module;
 	} known[] = {
+		{"ipython", "IPython"},
 		{"opencv-python", "cv2"},
 		{"opencv-python-headless", "cv2"},
 		{"opencv-contrib-python", "cv2"},
@@ -289,7 +291,6 @@ static const struct {
 	{"rich", NULL, "use print"},
 	{"loguru", "logging", NULL},
 	{"pytest", "unittest", NULL},
-	{"IPython", NULL, "use display(x), which is there without an import"},
 	{"google", NULL, "there is no Colab here: read files of the workspace by name"},
 	{"requests", NULL, "there is no network"},
 	{"openpyxl", "pandas", "use CSV files"},
