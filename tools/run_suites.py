@@ -85,7 +85,7 @@ def suites(build, full):
         result.append(Suite("verifier", pytest("tests/verifier", "{report}", *long), "junit"))
     # The other lane keeps a processor busy: allowances of time, not limits, are longer.
     for mode in (["root", "user"] if root else ["user"]):
-        for folder in ("e2e", "attacks", "daemon"):
+        for folder in ("e2e", "attacks", "sessions", "daemon"):
             # The controls show that an attack works unconfined: once is enough.
             # Faults are made as root: setpriv would meet them before execpy does.
             once = ["--no-controls", "--ignore=tests/attacks/test_host_faults.py"] if folder == "attacks" and mode != "root" and root else []
@@ -93,8 +93,8 @@ def suites(build, full):
                                 pytest(f"tests/{folder}", "{report}", *long, *once), "junit",
                                 {"EXECPY_MODE": mode, "EXECPY_SLOW": "3"},
                                 minutes=60 if full else 8,
-                                when="full" if (folder, mode) == ("daemon", "user") and root
-                                else "always"))
+                                when="full" if folder in ("daemon", "sessions") and mode == "user"
+                                and root else "always"))
     for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),
                                ("e2e", "root", "full"), ("attacks", "user", "full")):
         if mode == "root" and not root:

@@ -52,6 +52,26 @@
 #define POOL_MIN_DEFAULT        2
 #define POOL_MAX_DEFAULT        8
 
+/* A session. */
+#define SESSION_NAME_BYTES_MAX       63 /* of a checkpoint */
+#define SESSION_CHECKPOINTS_MAX      8  /* that have a name */
+#define SESSION_PROCESSES            24 /* of ours, beside the code's: judge, checkpoints, helpers */
+#define SESSION_NAMES_MAX            4096 /* variables that the verifier is told of */
+#define SESSION_NAMES_BYTES_MAX      (64 * KIB)
+#define SESSION_SOURCES_MAX          1000      /* runs whose lines tracebacks can show */
+#define SESSION_OUTPUTS_MAX          16        /* values that Out keeps */
+#define SESSION_SNAPSHOT_BYTES       (8 * MIB) /* of a workspace that is kept for undo */
+#define SESSION_SNAPSHOT_ENTRIES     512
+#define SESSION_SNAPSHOT_ENTRIES_MAX 10000 /* of one that is kept by name */
+#define SESSION_LISTING_BYTES_MAX    (8 * MIB)
+#define SESSION_ENDED_MAX            256   /* ended sessions that are remembered */
+#define SESSION_TABLES_KIB           1024  /* page tables of 512 MiB: a fork waits for a pause */
+#define SESSION_CHECKPOINT_SHARE     10    /* of, or for runs that took, ten times what it takes */
+#define SESSION_FORK_WAIT_MS         5000  /* for what was killed to be dead */
+#define SESSION_INTERRUPT_MS         500   /* for KeyboardInterrupt to be heeded */
+#define SESSION_ACT_MS               10000 /* for what the judge is asked to do */
+#define SESSION_BUSY_CPU_MS          5000  /* between runs, by threads that were left */
+
 /* A daemon's own life. */
 #define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */
 #define DAEMON_AGAIN_MS     50    /* before a warden that ended twice is started again */

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,4 +145,18 @@ char *span_to_string(struct span span)
 bool span_equals(struct span span, const char *text)
 {
 	return strlen(text) == span.length && memcmp(span.data, text, span.length) == 0;
+}
+
+int text_number(const char *text)
+{
+	int number = 0;
+
+	if (!*text)
+		return -1;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9' || number > (INT_MAX - 9) / 10)
+			return -1;
+		number = 10 * number + (*text - '0');
+	}
+	return number;
 }

@@ -73,6 +73,8 @@ static inline bool reader_ok(const struct reader *reader)
 /* A malloc'ed, terminated copy; NULL when memory is out. NUL bytes inside are
  * kept, so the copy may look shorter to string functions. */
 char *span_to_string(struct span span);
+/* A text of decimal digits alone, as names in /proc are; -1 for any other. */
+int text_number(const char *text);
 bool span_equals(struct span span, const char *text);
 
 #endif

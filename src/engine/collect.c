@@ -42,7 +42,7 @@ struct walk {
 	const char *cut; /* why the walk was ended early */
 };
 
-static int open_beneath(int directory, const char *name, uint64_t flags)
+int workspace_open(int directory, const char *name, uint64_t flags)
 {
 	struct open_how how = {
 		.flags = flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
@@ -116,7 +116,7 @@ static void visit_file(struct walk *walk, int directory, const char *name)
 		say_file(walk, 0, -1, kind_name(info.st_mode));
 		return;
 	}
-	fd = open_beneath(directory, name, 0);
+	fd = workspace_open(directory, name, 0);
 	if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
 		say_file(walk, 0, -1, errno == EACCES ? "is not readable" : "cannot be opened");
 	else if (info.st_nlink != 1)
@@ -136,7 +136,7 @@ static int enter(struct walk *walk, int parent, const char *name, size_t length)
 		say_file(walk, 0, -1, "is a directory too deep to follow");
 		return 0;
 	}
-	fd = open_beneath(parent, name, O_DIRECTORY);
+	fd = workspace_open(parent, name, O_DIRECTORY);
 	if (fd < 0) {
 		if (walk->depth == 0)
 			return 0; /* the workspace itself: the caller says so */

@@ -19,6 +19,10 @@ struct workspace_identity {
 struct workspace_identity workspace_enter(int workspace);
 void workspace_leave(const struct workspace_identity *identity);
 
+/* Opens what is beneath a directory of a workspace for reading, never through a link
+ * or another mount: a descriptor, or -1 and errno. */
+int workspace_open(int directory, const char *path, uint64_t flags);
+
 struct collector {
 	int workspace;       /* a directory; stays the caller's */
 	uint64_t disk_bytes; /* a file that claims to be larger is refused */

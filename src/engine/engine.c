@@ -78,6 +78,8 @@ static void on_message(evutil_socket_t socket, short what, void *argument)
 		TAILQ_FOREACH(run, &engine->runs, entry)
 		if (run->id == frame.id)
 			break;
+		if (!run)
+			query_message(engine, &frame);
 		if (run)
 			run_message(run, &frame, fds, count);
 	}
@@ -193,6 +195,8 @@ int execpy_open(const struct execpy_options *options, struct execpy_engine **ret
 	engine->socket = engine->cancel_fd = -1;
 	engine->single_run = options && options->single_run;
 	TAILQ_INIT(&engine->runs);
+	TAILQ_INIT(&engine->queries);
+	TAILQ_INIT(&engine->known);
 	r = start(engine, options, err);
 	if (r < 0) {
 		execpy_close(engine);
@@ -208,6 +212,7 @@ void execpy_close(struct execpy_engine *engine)
 		return;
 	while (!TAILQ_EMPTY(&engine->runs))
 		run_free(TAILQ_FIRST(&engine->runs));
+	sessions_forget(engine);
 	/* The warden ends with its socket, and its janitor, the process that was
 	 * started, once everything of it is gone. */
 	close_fd(&engine->socket);

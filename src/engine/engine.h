@@ -16,14 +16,12 @@
 
 #include <event2/event.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 _Static_assert(sizeof(struct execpy_error) == sizeof(struct error) &&
 		       offsetof(struct execpy_error, text) == offsetof(struct error, text),
 	       "the public error object is the internal one");
-
-/* Why the engine asked the warden to kill: FIELD_REASON of MESSAGE_KILL. */
-enum kill_reason { KILL_CANCELLED = 1, KILL_OUTPUT };
 
 struct execpy_engine {
 	struct event_base *base;
@@ -39,6 +37,40 @@ struct execpy_engine {
 	char cgroup_mode[8], cgroup_why[200];
 	uint64_t next_run;
 	TAILQ_HEAD(, run) runs;
+	TAILQ_HEAD(, query) queries;
+	TAILQ_HEAD(, known_session) known;
+};
+
+/* A question to the warden that one message answers. */
+struct query {
+	TAILQ_ENTRY(query) entry;
+	uint64_t id;
+	bool answered;
+	struct bytes answer; /* the fields of MESSAGE_SESSION */
+	struct error failed;
+};
+
+/* What runs in a session take from it when they bring nothing of their own. */
+struct known_session {
+	TAILQ_ENTRY(known_session) entry;
+	char id[EXECPY_SESSION_ID_MAX];
+	struct limits limits;
+	struct bytes policy; /* as policy_encode() wrote it */
+};
+
+/* What was in a workspace when a run of a session was over: by comparison the next
+ * tells what it changed. The warden keeps it for whichever engine runs next. */
+struct listed {
+	char *name;
+	uint64_t size, inode;
+	int64_t changed_ns;
+	char sha256[65]; /* "": it was refused */
+	bool seen;
+};
+
+struct listing {
+	struct listed *files;
+	size_t count;
 };
 
 /* What was captured of one stream. Over a limit with truncation the head and
@@ -57,6 +89,7 @@ struct collected_file {
 	char *refused;
 	bool failed;
 	struct bytes content; /* when asked for */
+	bool changed;         /* in a session: it was there before */
 };
 
 struct execpy_result {
@@ -90,7 +123,13 @@ struct execpy_result {
 	uint64_t wait_us, verify_us, total_us;
 	struct bytes json, explanation, probe_text;
 	bool json_made;
-	struct execpy_finding *findings; /* the public view of the verdict */
+	struct execpy_finding *findings;     /* the public view of the verdict */
+	char session[EXECPY_SESSION_ID_MAX]; /* "": none */
+	uint64_t session_run;
+	bool restored;
+	struct bytes lost; /* one a line, terminated when it is asked for */
+	char **deleted;    /* printable paths */
+	size_t deleted_count;
 };
 
 /* Codes that are checked in the same cell behind the run's own. */
@@ -120,11 +159,24 @@ struct run {
 	uint64_t reason;
 	int status;
 	bool has_status, disk_full, sampled, retried;
-	bool refused;                /* by the daemon: the request is wrong */
+	bool refused; /* by the daemon: the request is wrong */
+	int refused_for;
 	int64_t began_us, output_us; /* of the last output that was read */
 	struct input *inputs;
 	size_t input_count;
 	struct policy policy;
+	const struct known_session *session; /* or NULL */
+	struct hold *hold;                   /* instead of code */
+	struct listing before, after;
+	bool listed; /* `after` is whole */
+};
+
+/* Something to be done with a session's workspace while no run goes on. */
+struct hold {
+	int (*use)(void *user, int workspace, struct error *err);
+	void *user;
+	bool changes;        /* what is there afterwards is not a run's doing */
+	struct error failed; /* what came of it; EPIPE without a text: nothing did */
 };
 
 /* A file that was put in, to tell later whether it changed. */
@@ -158,6 +210,8 @@ int run_begin(struct run *run, struct error *err);
 struct run_purpose {
 	bool check_only, probe;
 	struct batch *batch;
+	const struct known_session *session;
+	struct hold *hold;
 };
 /* Asks for a cell; several runs may be under way. The request must stay. NULL when
  * it is wrong in itself. */
@@ -177,10 +231,35 @@ int engine_revive(struct execpy_engine *engine, struct error *err);
 int engine_say(struct execpy_engine *engine, const struct bytes *frame, const int *fds,
 	       size_t count, struct error *err);
 
+/* session.c */
+/* What the warden said to a query that waits for it. */
+bool query_message(struct execpy_engine *engine, const struct frame *frame);
+void sessions_forget(struct execpy_engine *engine);
+/* The session of this id, asked for when it is not known yet; NULL and err. */
+const struct known_session *session_know(struct execpy_engine *engine, const char *id,
+					 struct error *err);
+
+/* session_files.c */
+/* Has the session's workspace used when it is its turn: what came of that. */
+int session_hold(struct execpy_engine *engine, const char *id, struct hold *hold,
+		 struct error *err);
+
+/* listing.c */
+/* -EBADMSG when it is not what listing_write() writes. An empty one is no error. */
+int listing_read(int fd, struct listing *ret_listing, struct error *err);
+/* A memfd of it. */
+int listing_write(const struct listing *listing, struct error *err);
+void listing_add(struct listing *listing, const char *name, const struct stat *info,
+		 const char *sha256);
+struct listed *listing_find(const struct listing *listing, const char *name);
+void listing_free(struct listing *listing);
+
 /* request.c */
 /* Checks the run's request and takes over what is needed of it: limits, code,
  * policy, hashes of the files. Negative: the request is wrong. */
 int request_take(struct run *run, struct error *err);
+/* A name in the workspace: relative, and staying there. */
+int request_check_name(const char *name, struct error *err);
 /* Copies a code, without the Markdown fence that may be around it. */
 int request_take_code(struct execpy_result *result, struct span code, struct error *err);
 
@@ -203,6 +282,7 @@ bool imports_template(const char *name, void (*add)(void *user, const char *modu
 
 /* inputs.c */
 /* Puts the request's files into the workspace, before any user code runs. */
+int inputs_put_one(int workspace, const struct execpy_file *file, bool replace, struct error *err);
 int inputs_put(struct run *run, struct error *err);
 
 /* files.c */
@@ -210,6 +290,8 @@ int files_hash(int fd, char ret_hex[65], struct error *err);
 void files_hash_bytes(struct span data, char ret_hex[65]);
 void files_add(struct run *run, const char *name, uint64_t size, int fd, const char *reason);
 /* By path, so that results can be compared. */
+/* In a session: what the run before left and is not there any more. */
+void files_add_deleted(struct run *run);
 void files_sort(struct execpy_result *result);
 const char *files_media_type(const char *path);
 
@@ -228,6 +310,9 @@ struct span result_stop_frames(const struct execpy_result *result);
 size_t result_frame_list(struct span body, struct span list[TRACEBACK_FRAMES_MAX]);
 uint64_t result_stop_line(const struct execpy_result *result);
 /* Line `number` of the code, from 1, without its newline. */
+/* What the code is called in its frames: "main.py" or "<run 3>". */
+void result_file_name(const struct execpy_result *result, char name[32]);
+bool result_is_own_file(const struct execpy_result *result, struct span file);
 struct span result_code_line(const struct execpy_result *result, uint64_t number);
 /* What a model can do about a status; NULL when there is nothing to do. */
 const char *result_hint(enum execpy_status status);

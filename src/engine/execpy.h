@@ -133,6 +133,124 @@ EXECPY_API int execpy_probe(struct execpy_engine *engine, const struct execpy_re
 /* Ends the run that execpy_run() is in; may be called from a signal handler. */
 EXECPY_API void execpy_cancel(struct execpy_engine *engine);
 
+/* --- sessions ---------------------------------------------------------------
+ *
+ * A session is a cell that stays: variables, imports, files live on from run to
+ * run, and survive a run that crashes or reaches a limit. With a daemon it outlives
+ * the engine that opened it, and is named by its id, which cannot be guessed; an
+ * engine with a warden of its own takes its sessions with it. All calls may fail
+ * with -ENOENT (no such session) or -EIDRM (it has ended; the text says why). */
+
+#define EXECPY_SESSION_ID_MAX          40 /* with its NUL */
+#define EXECPY_SESSION_NAME_MAX        64 /* of a checkpoint, with its NUL */
+#define EXECPY_SESSION_CHECKPOINTS_MAX 8
+
+struct execpy_session_options {
+	/* memory, processes and disk hold for the session, the others for each run
+	 * that does not bring its own */
+	struct execpy_limits limits;
+	const char *policy;        /* of runs that name none; NULL: the default */
+	const char *template;      /* as of a run; "auto" means "bare" here */
+	uint64_t idle_ms, life_ms; /* it ends after; 0: as the daemon is configured */
+};
+
+struct execpy_session_info {
+	char id[EXECPY_SESSION_ID_MAX];
+	char template[64];
+	struct execpy_limits limits;
+	uint64_t runs; /* that were begun */
+	uint64_t age_ms, unused_ms;
+	uint64_t idle_ms, life_ms; /* when it ends; 0: never */
+	uint64_t memory_bytes;     /* of its own, with its checkpoints */
+	bool busy;                 /* a run goes on */
+	char ended[320];           /* why it ended, or "" */
+	size_t checkpoint_count;
+	char checkpoints[EXECPY_SESSION_CHECKPOINTS_MAX][EXECPY_SESSION_NAME_MAX];
+	char lost[1024]; /* by a rollback or undo, a line each, or "" */
+};
+
+EXECPY_API int execpy_session_open(struct execpy_engine *engine,
+				   const struct execpy_session_options *options,
+				   struct execpy_session_info *ret_info,
+				   struct execpy_error *error);
+/* As execpy_run(), in a session; waits for the runs before it. The result says under
+ * "session" whether the session went on from its checkpoint, and what that lost.
+ * What a run created, changed and deleted is told by comparison with the run before.
+ * The request's template, and its memory, processes and disk, are not looked at. */
+EXECPY_API int execpy_session_run(struct execpy_engine *engine, const char *id,
+				  const struct execpy_request *request,
+				  const struct execpy_callbacks *callbacks,
+				  struct execpy_result **ret_result, struct execpy_error *error);
+/* What the session is like; of one that has ended, why. */
+EXECPY_API int execpy_session_info(struct execpy_engine *engine, const char *id,
+				   struct execpy_session_info *ret_info,
+				   struct execpy_error *error);
+/* Tells of each that lives. */
+EXECPY_API int execpy_session_list(struct execpy_engine *engine,
+				   void (*tell)(void *user, const struct execpy_session_info *info),
+				   void *user, struct execpy_error *error);
+/* Keeps variables and workspace under a name (1 to 63 bytes), replacing one of the
+ * same name. -EINVAL when none can be made: while threads run, say. -EBUSY, as of the
+ * next three, while a run goes on. ret_info may be NULL. */
+EXECPY_API int execpy_session_checkpoint(struct execpy_engine *engine, const char *id,
+					 const char *name, struct execpy_session_info *ret_info,
+					 struct execpy_error *error);
+/* Returns variables and workspace to a checkpoint, which stays. */
+EXECPY_API int execpy_session_rollback(struct execpy_engine *engine, const char *id,
+				       const char *name, struct execpy_session_info *ret_info,
+				       struct execpy_error *error);
+/* Returns to before the last run; once. -EINVAL when there is nothing to undo. The
+ * files of a workspace of more than 8 MiB stay as they are; ret_info->lost says so. */
+EXECPY_API int execpy_session_undo(struct execpy_engine *engine, const char *id,
+				   struct execpy_session_info *ret_info,
+				   struct execpy_error *error);
+EXECPY_API int execpy_session_drop(struct execpy_engine *engine, const char *id, const char *name,
+				   struct execpy_session_info *ret_info,
+				   struct execpy_error *error);
+/* A run that goes on gets KeyboardInterrupt; half a second later it is killed, and
+ * the session goes on from its checkpoint. -EINVAL when there is none. */
+EXECPY_API int execpy_session_interrupt(struct execpy_engine *engine, const char *id,
+					struct execpy_error *error);
+EXECPY_API int execpy_session_end(struct execpy_engine *engine, const char *id,
+				  struct execpy_error *error);
+
+/* Files of the workspace. Names are relative, without ".."; links are never
+ * followed. Each call waits for a run that goes on. */
+
+struct execpy_session_file {
+	const char *path; /* raw bytes, terminated */
+	uint64_t size;
+	int64_t modified_ns;  /* since the epoch */
+	bool directory, link; /* neither: a regular file, or what is told by `other` */
+	bool other;           /* a FIFO, a socket … */
+};
+
+EXECPY_API int execpy_session_files(struct execpy_engine *engine, const char *id,
+				    void (*tell)(void *user,
+						 const struct execpy_session_file *file),
+				    void *user, struct execpy_error *error);
+/* Creates or replaces; directories on the way are made. -ENOSPC beyond the session's
+ * disk. */
+EXECPY_API int execpy_session_put(struct execpy_engine *engine, const char *id,
+				  const struct execpy_file *file, struct execpy_error *error);
+/* Writes the content to `fd`, of which the caller keeps the ownership. */
+EXECPY_API int execpy_session_get(struct execpy_engine *engine, const char *id, const char *name,
+				  int fd, struct execpy_error *error);
+/* A file, a link, or an empty directory. */
+EXECPY_API int execpy_session_delete(struct execpy_engine *engine, const char *id, const char *name,
+				     struct execpy_error *error);
+/* -EEXIST when `to` is there. */
+EXECPY_API int execpy_session_rename(struct execpy_engine *engine, const char *id, const char *from,
+				     const char *to, struct execpy_error *error);
+/* The workspace as a tar archive (ustar with PAX names) to or from a descriptor.
+ * Coming in, regular files and directories are made; what is anything else, leaves
+ * the workspace, or is beyond the disk is refused, and the error names it: what came
+ * before it stays. */
+EXECPY_API int execpy_session_tar_out(struct execpy_engine *engine, const char *id, int fd,
+				      struct execpy_error *error);
+EXECPY_API int execpy_session_tar_in(struct execpy_engine *engine, const char *id, int fd,
+				     struct execpy_error *error);
+
 enum execpy_status {
 	EXECPY_OK,
 	EXECPY_ERROR,
@@ -158,6 +276,12 @@ EXECPY_API const char *execpy_result_reason(const struct execpy_result *result);
 /* For a person: several lines that show the place in the code, the reason and
  * what to do about it; NULL when all is well. Owned by the result. */
 EXECPY_API const char *execpy_result_explanation(struct execpy_result *result);
+
+/* Of a run in a session: its number there, from 1, and whether the session went on
+ * from its checkpoint. *ret_lost: what that cost, a line each; NULL: nothing. Owned by
+ * the result. 0 when it was in none. */
+EXECPY_API uint64_t execpy_result_session_run(struct execpy_result *result, bool *ret_restored,
+					      const char **ret_lost);
 
 /* One entry of the workspace that the run created or changed. */
 struct execpy_artifact {

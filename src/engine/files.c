@@ -233,6 +233,50 @@ static void keep(struct execpy_result *result, struct collected_file *file)
 	result->files[result->file_count++] = *file;
 }
 
+/* Whether a session's file is as the run before left it; `file` gets its hash. */
+static bool as_before(struct run *run, const char *name, int fd, struct collected_file *file,
+		      int *ret_failed, struct error *err)
+{
+	struct listed *before = listing_find(&run->before, name);
+	struct stat info;
+
+	if (before)
+		before->seen = file->changed = true;
+	if (fd < 0 || fstat(fd, &info) < 0) {
+		/* What is refused is told once. */
+		listing_add(&run->after, name, NULL, "");
+		return before && !before->sha256[0];
+	}
+	/* The time of change cannot be set: what has the same is the same. */
+	if (before && before->sha256[0] && before->inode == info.st_ino &&
+	    before->size == (uint64_t)info.st_size &&
+	    before->changed_ns == (int64_t)info.st_ctim.tv_sec * 1000000000 + info.st_ctim.tv_nsec)
+		memcpy(file->sha256, before->sha256, sizeof file->sha256);
+	else
+		*ret_failed = read_through(fd, file->size, file->sha256, -1, NULL, err);
+	if (*ret_failed < 0)
+		return false;
+	listing_add(&run->after, name, &info, file->sha256);
+	return before && strcmp(before->sha256, file->sha256) == 0;
+}
+
+void files_add_deleted(struct run *run)
+{
+	struct execpy_result *result = run->result;
+
+	result->deleted = calloc(run->before.count + 1, sizeof *result->deleted);
+	for (size_t i = 0; i < run->before.count && result->deleted; i++) {
+		const char *name = run->before.files[i].name;
+		char *path;
+
+		if (run->before.files[i].seen || !run->before.files[i].sha256[0])
+			continue;
+		path = printable((struct span){(const uint8_t *)name, strlen(name)});
+		if (path)
+			result->deleted[result->deleted_count++] = path;
+	}
+}
+
 void files_add(struct run *run, const char *name, uint64_t size, int fd, const char *reason)
 {
 	const struct execpy_request *request = run->request;
@@ -247,9 +291,15 @@ void files_add(struct run *run, const char *name, uint64_t size, int fd, const c
 
 	if (!file.path)
 		return;
+	if (run->session && as_before(run, name, file.refused ? -1 : fd, &file, &r, &err)) {
+		free(file.path);
+		free(file.refused);
+		return;
+	}
 	if (!file.refused && fd >= 0) {
 		/* Hash first: an input that did not change is not written out. */
-		r = read_through(fd, file.size, file.sha256, -1, NULL, &err);
+		if (!run->session)
+			r = read_through(fd, file.size, file.sha256, -1, NULL, &err);
 		if (r == 0 && unchanged(run, name, file.sha256)) {
 			free(file.path);
 			return;

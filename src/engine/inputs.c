@@ -18,15 +18,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int copy_into(int directory, const char *name, const struct execpy_file *file,
+static int copy_into(int directory, const char *name, const struct execpy_file *file, bool replace,
 		     struct error *err)
 {
 	mode_t mode = file->executable ? 0755 : 0644;
-	autofd to =
-		openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	autofd to = -1;
 	off_t offset = 0;
 	ssize_t r;
 
+	if (replace && unlinkat(directory, name, 0) < 0 && errno != ENOENT)
+		return fail(err, errno, "file %s", file->name);
+	to = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (to < 0)
 		return fail(err, errno, "file %s", file->name);
 	while ((r = sendfile(to, file->fd, &offset, 1 << 20)) > 0)
@@ -52,7 +54,7 @@ static int enter(int directory, const char *name, struct error *err)
 }
 
 /* request_take() has seen that the name stays in the workspace. */
-static int put(int workspace, const struct execpy_file *file, struct error *err)
+int inputs_put_one(int workspace, const struct execpy_file *file, bool replace, struct error *err)
 {
 	autofd directory = fcntl(workspace, F_DUPFD_CLOEXEC, 3);
 	char path[FILE_NAME_BYTES_MAX + 1], *at = path, *slash;
@@ -71,7 +73,7 @@ static int put(int workspace, const struct execpy_file *file, struct error *err)
 		directory = next;
 		at = slash + 1;
 	}
-	return copy_into(directory, at, file, err);
+	return copy_into(directory, at, file, replace, err);
 }
 
 int inputs_put(struct run *run, struct error *err)
@@ -80,7 +82,8 @@ int inputs_put(struct run *run, struct error *err)
 	int r = 0;
 
 	for (size_t i = 0; i < run->request->file_count && r == 0; i++)
-		r = put(run->workspace, &run->request->files[i], err);
+		r = inputs_put_one(run->workspace, &run->request->files[i], run->session != NULL,
+				   err);
 	workspace_leave(&own);
 	return r;
 }

@@ -48,17 +48,24 @@ static bool stays_beneath(const char *name)
 	}
 }
 
-static int check_file(const struct execpy_file *file, struct error *err)
+int request_check_name(const char *name, struct error *err)
+{
+	if (!name[0] || name[0] == '/')
+		return refuse(err, EINVAL, "file \"%.200s\": its name must be relative", name);
+	if (!stays_beneath(name))
+		return refuse(err, EINVAL, "file \"%.200s\": its name must stay in the workspace",
+			      name);
+	return 0;
+}
+
+static int check_file(const struct execpy_file *file, bool in_session, struct error *err)
 {
 	struct stat info;
+	int r = request_check_name(file->name, err);
 
-	if (!file->name[0] || file->name[0] == '/')
-		return refuse(err, EINVAL, "file \"%.200s\": its name must be relative",
-			      file->name);
-	if (!stays_beneath(file->name))
-		return refuse(err, EINVAL, "file \"%.200s\": its name must stay in the workspace",
-			      file->name);
-	if (strcmp(file->name, "main.py") == 0)
+	if (r < 0)
+		return r;
+	if (!in_session && strcmp(file->name, "main.py") == 0)
 		return refuse(err, EINVAL, "file main.py: this name is the code's own");
 	if (fstat(file->fd, &info) < 0)
 		return fail(err, errno, "file %s", file->name);
@@ -75,14 +82,16 @@ static int hash_inputs(struct run *run, struct error *err)
 	if (!run->inputs)
 		return fail(err, ENOMEM, "files");
 	/* The code is a file there, too: listed only when the run changed it. */
-	run->inputs[0].name = strdup("main.py");
-	if (!run->inputs[0].name)
-		return fail(err, ENOMEM, "files");
-	files_hash_bytes(bytes_span(&run->result->code), run->inputs[0].sha256);
-	run->input_count = 1;
+	if (!run->session) {
+		run->inputs[0].name = strdup("main.py");
+		if (!run->inputs[0].name)
+			return fail(err, ENOMEM, "files");
+		files_hash_bytes(bytes_span(&run->result->code), run->inputs[0].sha256);
+		run->input_count = 1;
+	}
 	for (size_t i = 0; i < request->file_count; i++) {
 		struct input *input = &run->inputs[run->input_count];
-		int r = check_file(&request->files[i], err);
+		int r = check_file(&request->files[i], run->session != NULL, err);
 
 		if (r < 0)
 			return r;
@@ -97,6 +106,14 @@ static int hash_inputs(struct run *run, struct error *err)
 	return 0;
 }
 
+/* Memory, processes and disk were set when the session was opened. */
+static bool is_session_wide(const struct limit_info *info)
+{
+	return info->offset == offsetof(struct limits, memory_bytes) ||
+	       info->offset == offsetof(struct limits, processes) ||
+	       info->offset == offsetof(struct limits, disk_bytes);
+}
+
 static int check_limits(struct run *run, struct error *err)
 {
 	const struct execpy_limits *asked = &run->request->limits;
@@ -104,12 +121,12 @@ static int check_limits(struct run *run, struct error *err)
 				  asked->processes, asked->output_bytes, asked->disk_bytes};
 	struct limits *limits = &run->result->limits;
 
-	*limits = limits_default();
+	*limits = run->session ? run->session->limits : limits_default();
 	for (size_t i = 0; i < limit_count; i++) {
 		uint64_t number = given[i];
 		int r;
 
-		if (number == 0)
+		if (number == 0 || (run->session && is_session_wide(&limit_infos[i])))
 			continue;
 		if (number == UINT64_MAX && limit_infos[i].least == 0)
 			number = 0;
@@ -162,7 +179,9 @@ int request_take(struct run *run, struct error *err)
 		r = check_limits(run, err);
 	if (r == 0)
 		r = request_take_code(result, code, err);
-	if (r == 0)
+	if (r == 0 && run->session && !request->policy)
+		r = policy_decode(bytes_span(&run->session->policy), &run->policy, err);
+	else if (r == 0)
 		r = policy_load(request->policy ? request->policy : "strict", &run->policy, err);
 	if (r == 0)
 		r = hash_inputs(run, err);

@@ -371,10 +371,28 @@ void result_finish(struct run *run)
 		result->wait_us = 0;
 	else if (result->wait_us > result->total_us - result->wall_us)
 		result->wait_us = result->total_us - result->wall_us;
+	if (result->lost.length > 0)
+		result->lost.data[result->lost.length - 1] = '\0'; /* the last newline */
 	result->status = decide(run);
 	explain(result);
 	for (size_t i = 0; run->batch && i < run->batch->judged; i++)
 		finish_member(run->batch->results[i]);
+}
+
+void result_file_name(const struct execpy_result *result, char name[32])
+{
+	if (result->session[0])
+		snprintf(name, 32, "<run %llu>", (unsigned long long)result->session_run);
+	else
+		snprintf(name, 32, "main.py");
+}
+
+bool result_is_own_file(const struct execpy_result *result, struct span file)
+{
+	char name[32];
+
+	result_file_name(result, name);
+	return span_equals(file, name);
 }
 
 struct span result_code_line(const struct execpy_result *result, uint64_t number)
@@ -427,7 +445,7 @@ uint64_t result_stop_line(const struct execpy_result *result)
 
 	for (size_t i = 0; i < count; i++)
 		if (result_find_field(list[i], FIELD_FILE, &field) &&
-		    span_equals(field.value, "main.py"))
+		    result_is_own_file(result, field.value))
 			return result_number_field(list[i], FIELD_LINE);
 	return 0;
 }
@@ -444,6 +462,10 @@ void execpy_result_free(struct execpy_result *result)
 		bytes_free(&result->files[i].content);
 	}
 	free(result->files);
+	for (size_t i = 0; i < result->deleted_count; i++)
+		free(result->deleted[i]);
+	free(result->deleted);
+	bytes_free(&result->lost);
 	verdict_free(&result->verdict);
 	free(result->files_cut);
 	free(result->anomaly_event);

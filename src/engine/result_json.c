@@ -125,8 +125,8 @@ static void write_frame(struct execpy_result *result, struct json *json, struct 
 	uint64_t end_number = result_number_field(body, FIELD_END_LINE);
 	uint64_t column = result_number_field(body, FIELD_COLUMN);
 	uint64_t end_column = result_number_field(body, FIELD_END_COLUMN);
-	bool own =
-		result_find_field(body, FIELD_FILE, &field) && span_equals(field.value, "main.py");
+	bool own = result_find_field(body, FIELD_FILE, &field) &&
+		   result_is_own_file(result, field.value);
 
 	if (raw && own) {
 		line = result_code_line(result, line_number);
@@ -196,6 +196,7 @@ static void write_refusal(struct execpy_result *result, struct json *json)
 	bool security = cause && strcmp(finding_error_type(cause), "SecurityError") == 0;
 	autobytes text = {0};
 	autobytes frame = {0};
+	char name[32];
 
 	emit_begin_object(json);
 	emit_key(json, "type");
@@ -211,7 +212,8 @@ static void write_refusal(struct execpy_result *result, struct json *json)
 	if (cause && cause->line > 0) {
 		struct span line = result_code_line(result, cause->line);
 
-		frame_put_text(&frame, FIELD_FILE, "main.py");
+		result_file_name(result, name);
+		frame_put_text(&frame, FIELD_FILE, name);
 		frame_put_number(&frame, FIELD_LINE, cause->line);
 		frame_put_number(&frame, FIELD_COLUMN, cause->column);
 		frame_put_number(&frame, FIELD_END_LINE, cause->end_line);
@@ -312,6 +314,10 @@ static void write_files(struct execpy_result *result, struct json *json)
 			emit_string(json, file->media_type);
 			emit_key(json, "sha256");
 			emit_string(json, file->sha256);
+			if (result->session[0]) {
+				emit_key(json, "change");
+				emit_string(json, file->changed ? "changed" : "created");
+			}
 			if (file->content.data) {
 				emit_key(json, "content_base64");
 				emit_base64(json, bytes_span(&file->content));
@@ -466,6 +472,39 @@ void result_write_end(struct execpy_result *result, struct json *json)
 	write_measures(result, json);
 }
 
+static void write_session(struct execpy_result *result, struct json *json)
+{
+	const char *lost = (const char *)result->lost.data;
+
+	emit_key(json, "session");
+	if (!result->session[0]) {
+		emit_null(json);
+		return;
+	}
+	emit_begin_object(json);
+	emit_key(json, "id");
+	emit_string(json, result->session);
+	emit_key(json, "run");
+	emit_number(json, result->session_run);
+	emit_key(json, "restored");
+	emit_bool(json, result->restored);
+	emit_key(json, "lost");
+	emit_begin_array(json);
+	while (result->lost.length > 0 && lost && *lost) {
+		size_t length = strcspn(lost, "\n");
+
+		emit_text(json, (struct span){(const uint8_t *)lost, length});
+		lost += length + (lost[length] == '\n');
+	}
+	emit_end_array(json);
+	emit_key(json, "deleted");
+	emit_begin_array(json);
+	for (size_t i = 0; i < result->deleted_count; i++)
+		emit_string(json, result->deleted[i]);
+	emit_end_array(json);
+	emit_end_object(json);
+}
+
 static void write_result(struct execpy_result *result, struct json *json)
 {
 	emit_begin_object(json);
@@ -492,8 +531,7 @@ static void write_result(struct execpy_result *result, struct json *json)
 	emit_string(json, result->template);
 	emit_key(json, "warm");
 	emit_bool(json, result->warm);
-	emit_key(json, "session");
-	emit_null(json);
+	write_session(result, json);
 	emit_key(json, "policy");
 	emit_string(json, result->policy);
 	emit_end_object(json);

@@ -27,9 +27,11 @@ void result_refusal_text(const struct execpy_result *result, const struct findin
 			 struct bytes *out)
 {
 	struct span line = result_code_line(result, finding->line);
+	char name[32];
 
+	result_file_name(result, name);
 	if (finding->line > 0) {
-		bytes_append_format(out, "  File \"main.py\", line %u\n", finding->line);
+		bytes_append_format(out, "  File \"%s\", line %u\n", name, finding->line);
 		if (line.length > 0 && line.length < 500) {
 			bytes_append_text(out, "    ");
 			bytes_append(out, line.data, line.length);

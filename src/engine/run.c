@@ -26,6 +26,22 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of a session: the next may run. What is in the workspace goes along, for it to
+ * compare with. */
+static void release(struct run *run)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_RELEASE, run->id);
+	struct error err = {0};
+	autofd listing = -1;
+
+	if (run->listed)
+		listing = listing_write(&run->after, &err);
+	frame_end(&frame, at);
+	/* A warden that is gone has nothing to release. */
+	engine_say(run->engine, &frame, &listing, listing >= 0 ? 1 : 0, &err);
+}
+
 static void finish(struct run *run)
 {
 	if (run->state == RUN_DONE)
@@ -43,6 +59,8 @@ static void finish(struct run *run)
 		event_free(run->patience);
 	run->source_event = run->patience = NULL;
 	result_finish(run);
+	if (run->session)
+		release(run);
 }
 
 static void fail_run(struct run *run, const char *why)
@@ -84,7 +102,7 @@ static void add_file(void *user, const char *path, uint64_t size, int fd, const 
 	files_add(user, path, size, fd, reason);
 }
 
-static void collect_if_drained(struct run *run)
+static void collect(struct run *run)
 {
 	const struct collector collector = {
 		.workspace = run->workspace,
@@ -93,14 +111,21 @@ static void collect_if_drained(struct run *run)
 		.add = add_file,
 		.user = run,
 	};
-	const char *cut;
+	const char *cut = collect_workspace(&collector);
 
-	if (run->state != RUN_DRAINING || run->streams[1] >= 0 || run->streams[2] >= 0)
-		return;
-	cut = collect_workspace(&collector);
 	if (cut)
 		run->result->files_cut = strdup(cut);
+	else if (run->session)
+		files_add_deleted(run);
+	run->listed = run->session && !cut;
 	files_sort(run->result);
+}
+
+static void collect_if_drained(struct run *run)
+{
+	if (run->state != RUN_DRAINING || run->streams[1] >= 0 || run->streams[2] >= 0)
+		return;
+	collect(run);
 	finish(run);
 }
 
@@ -182,9 +207,13 @@ static void on_patience(evutil_socket_t fd, short what, void *argument)
 /* Nobody writes any more: what is in the pipes, and their ends. */
 static void read_rest(struct run *run)
 {
-	for (int i = 1; i < 3; i++)
+	for (int i = 1; i < 3; i++) {
 		while (run->streams[i] >= 0 && read_output(run, i))
 			;
+		/* A session's pipes have no end: what is in them now is the run's. */
+		if (run->session && run->streams[i] >= 0)
+			end_stream(run, i);
+	}
 	watch_output(run);
 }
 
@@ -376,6 +405,22 @@ static int start(struct run *run, struct error *err)
 	return engine_say(run->engine, &frame, &memory, memory >= 0 ? 1 : 0, err);
 }
 
+/* No code: the workspace is somebody's for a moment. */
+static void use_workspace(struct run *run)
+{
+	struct workspace_identity own = workspace_enter(run->workspace);
+	struct hold *hold = run->hold;
+
+	if (hold->use(hold->user, run->workspace, &hold->failed) == 0)
+		hold->failed.number = 0;
+	workspace_leave(&own);
+	/* What was done is not the next run's doing. */
+	if (hold->changes)
+		collect(run);
+	run->ended = true;
+	finish(run);
+}
+
 static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
 {
 	struct reader fields = frame_fields(frame);
@@ -383,13 +428,16 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 	struct field field;
 	uint64_t warm = 0;
 
-	if (run->state != RUN_ACQUIRING || count != CELL_FD_COUNT) {
+	if (run->state != RUN_ACQUIRING || count < CELL_FD_COUNT ||
+	    count > CELL_FD_COUNT + (run->session != NULL)) {
 		fail_run(run, "the warden sent an odd cell");
 		return;
 	}
 	while (frame_next_field(&fields, &field) == 1) {
 		if (field.name == FIELD_WARM)
 			field_number(&field, &warm);
+		if (field.name == FIELD_RUN)
+			field_number(&field, &run->result->session_run);
 		if (field.name == FIELD_NAME) {
 			free(run->result->template);
 			run->result->template = span_to_string(field.value);
@@ -403,6 +451,14 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 	for (int i = 0; i < 3; i++)
 		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
 	run->state = RUN_RUNNING;
+	/* Without it everything is new: no reason not to run. */
+	if (count > CELL_FD_LISTING)
+		listing_read(fds[CELL_FD_LISTING], &run->before, &err);
+	err = (struct error){0};
+	if (run->hold) {
+		use_workspace(run);
+		return;
+	}
 	if (prepare_output(run, &err) < 0 || start_input(run, &err) < 0 ||
 	    (run->request->file_count > 0 && (inputs_put(run, &err) < 0 || start(run, &err) < 0))) {
 		ask_kill(run, KILL_CANCELLED);
@@ -425,6 +481,10 @@ static bool take_report(struct execpy_result *result, const struct field *field)
 	case FIELD_SAMPLE:
 		if (field->value.length == 24)
 			bytes_append(&result->samples, field->value.data, field->value.length);
+		return true;
+	case FIELD_LOST:
+		bytes_append(&result->lost, field->value.data, field->value.length);
+		bytes_append_text(&result->lost, "\n");
 		return true;
 	case FIELD_NOTE:
 		bytes_append(&result->notes, field->value.data, field->value.length);
@@ -475,6 +535,12 @@ static void on_ended(struct run *run, const struct frame *frame)
 		case FIELD_DISK_FULL:
 			run->disk_full = number != 0;
 			break;
+		case FIELD_RUN:
+			result->session_run = number;
+			break;
+		case FIELD_RESTORED:
+			result->restored = number != 0;
+			break;
 		default:
 			break;
 		}
@@ -523,7 +589,9 @@ void run_message(struct run *run, const struct frame *frame, int *fds, size_t co
 			if (ask_cell(run, &err) == 0)
 				break;
 		}
-		run->refused = frame_number(frame, FIELD_ERRNO) == EINVAL;
+		run->refused_for = (int)frame_number(frame, FIELD_ERRNO);
+		run->refused = run->refused_for == EINVAL || run->refused_for == ENOENT ||
+			       run->refused_for == EIDRM;
 		fail_run(run, text ? text : "the warden failed");
 		break;
 	default:
@@ -555,6 +623,29 @@ static void add_module(void *user, const char *module)
 	frame_put_text(list->frame, FIELD_MODULE, module);
 }
 
+/* The cell is there: its turn is asked for. */
+static int ask_session(struct run *run, struct bytes *frame, size_t at, struct error *err)
+{
+	autofd memory = -1;
+	int r = 0;
+
+	frame_put_text(frame, FIELD_SESSION, run->session->id);
+	if (run->request->file_count == 0 && !run->hold)
+		r = put_request(run, frame, &memory, err);
+	if (r < 0)
+		return r;
+	frame_end(frame, at);
+	free(run->result->template);
+	run->result->template = strdup("bare"); /* until the cell says */
+	if (!run->result->template)
+		return fail(err, ENOMEM, "request");
+	if (run->engine->dead)
+		fail_run(run, run->engine->why);
+	else if (engine_say(run->engine, frame, &memory, memory >= 0 ? 1 : 0, err) < 0)
+		fail_run(run, err->text);
+	return 0;
+}
+
 static int ask_cell(struct run *run, struct error *err)
 {
 	const struct execpy_request *request = run->request;
@@ -572,6 +663,8 @@ static int ask_cell(struct run *run, struct error *err)
 	at = frame_begin(&frame, MESSAGE_ACQUIRE, run->id);
 	limits_encode(&run->result->limits, &frame, FIELD_LIMITS);
 	frame_put_number(&frame, FIELD_MORE, run->engine->single_run);
+	if (run->session)
+		return ask_session(run, &frame, at, err);
 	/* A daemon knows its own templates; an empty name would be none. */
 	if (!automatic && run->engine->remote && request->template[0])
 		frame_put_text(&frame, FIELD_NAME, request->template);
@@ -662,6 +755,8 @@ void run_free(struct run *run)
 	close_fd(&run->mailbox);
 	close_fd(&run->verdict);
 	close_fd(&run->workspace);
+	listing_free(&run->before);
+	listing_free(&run->after);
 	bytes_free(&run->stdin_pending);
 	for (size_t i = 0; i < run->input_count; i++)
 		free(run->inputs[i].name);
@@ -687,6 +782,10 @@ struct run *run_start(struct execpy_engine *engine, const struct execpy_request 
 	result->check_only = purpose->check_only;
 	result->probe = purpose->probe;
 	run->batch = purpose->batch;
+	run->session = purpose->session;
+	run->hold = purpose->hold;
+	if (run->session)
+		snprintf(result->session, sizeof result->session, "%s", run->session->id);
 	run->engine = engine;
 	run->request = request;
 	run->result = result;
@@ -709,17 +808,19 @@ struct run *run_start(struct execpy_engine *engine, const struct execpy_request 
 int run_wait(struct run *run, struct execpy_result **ret_result, struct error *err)
 {
 	struct execpy_result *result = run->result;
+	int refused_for;
 	bool refused;
 
 	while (run->state != RUN_DONE)
 		if (event_base_loop(run->engine->base, EVLOOP_ONCE) != 0)
 			fail_run(run, "the event loop ended");
 	refused = run->refused;
+	refused_for = run->refused_for;
 	run_free(run);
 	if (refused) {
-		refuse(err, EINVAL, "%s", result->internal);
+		refuse(err, refused_for, "%s", result->internal);
 		execpy_result_free(result);
-		return -EINVAL;
+		return -refused_for;
 	}
 	*ret_result = result;
 	return 0;

@@ -35,6 +35,25 @@ void audit_know_imports(const struct verdict *verdict)
 		snprintf(imports[import_count++], sizeof *imports, "%s", verdict->imports[i]);
 }
 
+void audit_know_import(struct span module)
+{
+	char name[VERDICT_IMPORT_BYTES_MAX + 1];
+	void *grown;
+
+	if (module.length > VERDICT_IMPORT_BYTES_MAX)
+		return;
+	memcpy(name, module.data, module.length);
+	name[module.length] = '\0';
+	for (size_t i = 0; i < import_count; i++)
+		if (strcmp(imports[i], name) == 0)
+			return;
+	grown = realloc(imports, (import_count + 1) * sizeof *imports);
+	if (!grown)
+		return;
+	imports = grown;
+	memcpy(imports[import_count++], name, module.length + 1);
+}
+
 /* Whether the verifier saw this import, and judged its uses. */
 static bool is_known_import(const char *module)
 {

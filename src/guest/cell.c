@@ -24,15 +24,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CONTROL 3 /* where descriptors_keep() puts it */
+#define CONTROL     3   /* where descriptors_keep() puts it */
+#define RUNNER_LINK 100 /* at least */
 
 static void say(enum message type, const struct error *why, const int *fds, size_t count)
 {
@@ -61,26 +64,9 @@ static int take_descriptors(const int *fds, struct error *err)
 	return 0;
 }
 
-static int confine(int *ret_listener, struct error *err)
+/* What the process has too much of. */
+static int drop_rights(struct error *err)
 {
-#ifndef UNSAFE_WITHOUT_LANDLOCK
-	static const struct landlock_path paths[] = {
-		{"/", LANDLOCK_READ, false},
-		{"/workspace", LANDLOCK_WRITE, false},
-		{"/tmp", LANDLOCK_WRITE, false},
-		{"/dev/shm", LANDLOCK_WRITE, false},
-		{"/var/cache/matplotlib", LANDLOCK_WRITE, false},
-		/* Its nodes; the directory itself is on a read-only mount. */
-		{"/dev", LANDLOCK_DEVICE, false},
-	};
-	static const struct landlock_plan plan = {
-		.paths = paths,
-		.path_count = ARRAY_LENGTH(paths),
-		.deny_tcp = true,
-		.deny_abstract_sockets = true,
-		.deny_signals = true,
-	};
-#endif
 	int r;
 
 	if (setsid() < 0)
@@ -92,26 +78,54 @@ static int confine(int *ret_listener, struct error *err)
 	if (r < 0)
 		return r;
 	r = resources_oom_score(1000, err);
-	if (r == 0)
-		r = resources_limit_always(err);
-	if (r < 0)
-		return r;
+	return r == 0 ? resources_limit_always(err) : r;
+}
+
+static int fence_in(bool judge, struct error *err)
+{
 #ifndef UNSAFE_WITHOUT_LANDLOCK
-	r = landlock_confine(&plan, err);
+	static const struct landlock_path paths[] = {
+		{"/", LANDLOCK_READ, false},
+		{"/workspace", LANDLOCK_WRITE, false},
+		{"/tmp", LANDLOCK_WRITE, false},
+		{"/dev/shm", LANDLOCK_WRITE, false},
+		{"/var/cache/matplotlib", LANDLOCK_WRITE, false},
+		/* Its nodes; the directory itself is on a read-only mount. */
+		{"/dev", LANDLOCK_DEVICE, false},
+		/* The judge alone: whom the kernel takes first when memory is out. */
+		{"/proc", LANDLOCK_WRITE, false},
+	};
+	const struct landlock_plan plan = {
+		.paths = paths,
+		.path_count = ARRAY_LENGTH(paths) - !judge,
+		.deny_tcp = true,
+		.deny_abstract_sockets = true,
+		.deny_signals = true,
+	};
+
+	return landlock_confine(&plan, err);
+#else
+	return 0;
+#endif
+}
+
+static int confine(int *ret_listener, struct error *err)
+{
+	int r = fence_in(false, err);
+
 	if (r < 0)
 		return r;
-#endif
 	*ret_listener = watch_install(err);
 	if (*ret_listener < 0)
 		return *ret_listener;
 	return filter_install(FILTER_CELL, err);
 }
 
-/* The limits of the run that is about to start, from MESSAGE_GO: what the
- * warden's cgroups hold is left to them, and doubled by nothing here. */
-static int apply_limits(const struct frame *go, struct error *err)
+/* The limits of the run that is about to start, from MESSAGE_GO, or of a session:
+ * what the warden's cgroups hold is left to them, and doubled by nothing here. */
+static int apply_limits(const struct frame *frame, bool session, struct error *err)
 {
-	struct reader fields = frame_fields(go);
+	struct reader fields = frame_fields(frame);
 	struct resources resources = {0};
 	uint64_t memory_in_cgroup = 0, cpu_in_cgroup = 0;
 	struct limits limits = {0};
@@ -127,11 +141,12 @@ static int apply_limits(const struct frame *go, struct error *err)
 			r = field_number(&field, &cpu_in_cgroup);
 	}
 	if (r < 0 || limits.processes == 0)
-		return refuse(err, EBADMSG, "cell: GO without limits");
+		return refuse(err, EBADMSG, "cell: there are no limits");
 	/* The user namespace is the cell's own, and init counts in it. */
-	resources.processes = limits.processes + 1;
+	resources.processes = limits.processes + 1 + (session ? SESSION_PROCESSES : 0);
 	resources.file_bytes = limits.disk_bytes;
-	if (!cpu_in_cgroup)
+	/* A session's processes live longer than its runs. */
+	if (!cpu_in_cgroup && !session)
 		resources.cpu_seconds = limits.cpu_ms / 1000 + 2;
 	/* Without a cpu cgroup hundreds of busy processes would keep the warden
 	 * from looking. */
@@ -166,11 +181,120 @@ static void park(struct bytes *buffer, struct error *err)
 		fail(err, r < 0 ? -r : EBADMSG, "cell: wait for the word to go");
 		return;
 	}
-	apply_limits(&frame, err);
+	apply_limits(&frame, false, err);
 }
 
-void cell_become(const int *fds, const struct error *failed, bool settled, struct bytes *buffer,
-		 struct bytes *ret_request)
+/* Ctrl-C, as the warden sends it: an exception in the code. */
+static int heed_interrupts(struct error *err)
+{
+	PyObject *signals = PyImport_ImportModule("signal");
+	PyObject *handler = signals ? PyObject_GetAttrString(signals, "default_int_handler") : NULL;
+	PyObject *before =
+		handler ? PyObject_CallMethod(signals, "signal", "iO", SIGINT, handler) : NULL;
+
+	Py_XDECREF(signals);
+	Py_XDECREF(handler);
+	Py_XDECREF(before);
+	return before ? 0 : interpreter_error(err, "cell: heed interrupts");
+}
+
+/* The process that will run a session's code: fenced in once more, beneath its
+ * judge, which it cannot reach any more. */
+static _Noreturn void become_runner(int link, bool settled)
+{
+	autobytes frame = {0};
+	struct error err = {0};
+	int listener = -1, high;
+	size_t at;
+
+	PyOS_AfterFork_Child();
+	outbox_own();
+	close(CONTROL);
+	outbox_close_verdict();
+	/* Out of the way of code that closes what it did not open. */
+	high = fcntl(link, F_DUPFD_CLOEXEC, RUNNER_LINK);
+	if (high < 0 || setsid() < 0)
+		fail(&err, errno, "cell: make the runner");
+	close(link);
+	if (err.number || (settled && rehearsal_open(&err) < 0) || confine(&listener, &err) < 0)
+		goto failed;
+	interpreter_prepare_caches();
+	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 ||
+	    stopframes_install(&err) < 0 || heed_interrupts(&err) < 0 ||
+	    (settled && rehearse(false, &err) < 0))
+		goto failed;
+	at = frame_begin(&frame, MESSAGE_PARKED, 0);
+	frame_end(&frame, at);
+	if (frame_send(high, &frame, &listener, 1) < 0)
+		_exit(1);
+	close(listener);
+	if (run_enter_workspace() < 0)
+		_exit(1);
+	turn_loop(high);
+failed:
+	at = frame_begin(&frame, MESSAGE_FAILED, 0);
+	frame_put_text(&frame, FIELD_TEXT, err.text);
+	frame_end(&frame, at);
+	frame_send(high, &frame, NULL, 0);
+	_exit(1);
+}
+
+/* The cell of a session: splits into judge and runner (session.c) before any user
+ * code. Returns only when that failed. */
+static void become_session(const struct frame *fork_cell, bool settled, struct bytes *buffer,
+			   struct error *err)
+{
+	struct process runner = {.pidfd = -1, .socket = -1};
+	int pair[2], fds[FRAME_FDS_MAX];
+	struct frame frame;
+	size_t count = 0;
+	int r = apply_limits(fork_cell, true, err);
+
+	if (r == 0)
+		r = drop_rights(err);
+	/* What loses its parent is the judge's to reap, not init's. */
+	if (r == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		r = fail(err, errno, "cell: become a subreaper");
+	if (r == 0)
+		r = fence_in(true, err);
+	if (r < 0)
+		return;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		fail(err, errno, "cell: socketpair");
+		return;
+	}
+	PyOS_BeforeFork();
+	runner.pid = fork();
+	if (runner.pid == 0) {
+		close(pair[0]);
+		become_runner(pair[1], settled);
+	}
+	PyOS_AfterFork_Parent();
+	close(pair[1]);
+	runner.socket = pair[0];
+	if (runner.pid > 0)
+		runner.pidfd = pidfd_open(runner.pid, 0);
+	if (runner.pidfd < 0) {
+		fail(err, errno, "cell: fork the runner");
+		return;
+	}
+	r = filter_install(FILTER_CELL, err);
+	if (r < 0)
+		return;
+	r = frame_receive(runner.socket, buffer, &frame, fds, &count);
+	if (r != 1 || frame.type != MESSAGE_PARKED || count != 1) {
+		char text[ERROR_TEXT_MAX] = "cell: the runner ended";
+
+		if (r == 1)
+			frame_text(&frame, FIELD_TEXT, text, sizeof text);
+		refuse(err, EPROTO, "%s", text);
+		return;
+	}
+	session_judge(&runner, fds[0], err);
+}
+
+void cell_become(const int *fds, const struct error *failed, const struct frame *fork_cell,
+		 bool settled, struct bytes *buffer, struct bytes *ret_request)
 {
 	struct error err = *failed;
 	struct span request;
@@ -197,9 +321,14 @@ void cell_become(const int *fds, const struct error *failed, bool settled, struc
 		fail(&err, errno, "cell: chdir /workspace");
 		goto failed;
 	}
+	if (frame_number(fork_cell, FIELD_SESSION)) {
+		close(said[SELF]);
+		become_session(fork_cell, settled, buffer, &err);
+		goto failed;
+	}
 	/* While opening for writing costs no notice yet. */
 	if (run_open_main(&err) < 0 || (settled && rehearsal_open(&err) < 0) ||
-	    confine(&said[LISTENER], &err) < 0)
+	    drop_rights(&err) < 0 || confine(&said[LISTENER], &err) < 0)
 		goto failed;
 	interpreter_prepare_caches();
 	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 || stopframes_install(&err) < 0)

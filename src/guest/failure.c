@@ -86,7 +86,10 @@ static PyObject *foreign_line(PyObject *file, long line)
 
 static bool is_own(PyObject *file)
 {
-	return PyUnicode_Check(file) && PyUnicode_CompareWithASCIIString(file, RUN_FILE_NAME) == 0;
+	const char *name = turn_name();
+
+	return PyUnicode_Check(file) &&
+	       PyUnicode_CompareWithASCIIString(file, name ? name : RUN_FILE_NAME) == 0;
 }
 
 struct position {
@@ -228,6 +231,30 @@ static PyObject *type_name(PyObject *type)
 	return name;
 }
 
+/* As CPython's traceback module words it, which looks for lines in linecache: those
+ * of a session's runs lie nowhere else. */
+static void print_by_module(PyObject *type, PyObject *value, PyObject *traceback, PyObject *to)
+{
+	PyObject *module = PyImport_ImportModule("traceback");
+	PyObject *function = module ? PyObject_GetAttrString(module, "print_exception") : NULL;
+	PyObject *arguments = Py_BuildValue("(OOO)", type, value ? value : Py_None,
+					    traceback ? traceback : Py_None);
+	PyObject *options = Py_BuildValue("{sO}", "file", to);
+	PyObject *result = function && arguments && options
+				   ? PyObject_Call(function, arguments, options)
+				   : NULL;
+
+	if (!result) {
+		PyErr_Clear();
+		PyErr_Display(type, value, traceback);
+	}
+	Py_XDECREF(module);
+	Py_XDECREF(function);
+	Py_XDECREF(arguments);
+	Py_XDECREF(options);
+	Py_XDECREF(result);
+}
+
 /* CPython's own words, as a str; NULL without an exception. */
 static PyObject *display_text(PyObject *type, PyObject *value, PyObject *traceback)
 {
@@ -236,7 +263,10 @@ static PyObject *display_text(PyObject *type, PyObject *value, PyObject *traceba
 
 	Py_XINCREF(before);
 	if (buffer && PySys_SetObject("stderr", buffer) == 0) {
-		PyErr_Display(type, value, traceback);
+		if (turn_name())
+			print_by_module(type, value, traceback, buffer);
+		else
+			PyErr_Display(type, value, traceback);
 		text = PyObject_CallMethodNoArgs(buffer, names.getvalue);
 		PySys_SetObject("stderr", before);
 	}

@@ -60,10 +60,11 @@ int template_serve(int socket, struct bytes *ret_request, struct error *err);
 /* Everything between fork and user code: descriptors, limits, confinement,
  * hygiene, the rehearsal if the template has settled, parking. fds as in enum
  * fork_fd. `failed` is what went wrong on the way here, if its number is set: then
- * that is said, and no more. `buffer` is for what the warden says.
+ * that is said, and no more. `fork_cell` is the message that asked for it, which
+ * lies in `buffer`, where what the warden says next will be.
  * Returns with the request, or does not return. Stage: cell. */
-void cell_become(const int *fds, const struct error *failed, bool settled, struct bytes *buffer,
-		 struct bytes *ret_request);
+void cell_become(const int *fds, const struct error *failed, const struct frame *fork_cell,
+		 bool settled, struct bytes *buffer, struct bytes *ret_request);
 
 /* hygiene.c */
 
@@ -75,6 +76,8 @@ int hygiene_prepare(struct error *err);
 /* sys.stdin, stdout, stderr on 0, 1, 2, unbuffered, never used before: those that
  * the template prepared, or fresh ones. Stage: cell. */
 int hygiene_streams(struct error *err);
+/* A fresh sys.stdin on descriptor 0: 0, or -1 with an exception. Stage: runner. */
+int hygiene_stdin(void);
 
 /* print.c */
 
@@ -94,6 +97,10 @@ void outbox_take_verdict(int fd);
 int outbox_write_verdict(const struct bytes *frame);
 /* Closes their descriptor: 0 or a negative errno. */
 int outbox_close_verdict(void);
+/* Makes it empty, for the next: 0 or a negative errno. */
+int outbox_renew_verdict(void);
+/* The calling process is the one that writes responses from now on. */
+void outbox_own(void);
 /* Appends whole frames to the response, or nothing: -ENOSPC when they do not
  * fit, -EPERM in a process that the user's code forked. In a template, which
  * has no mailbox, what its warm-up shows is dropped. */
@@ -149,6 +156,10 @@ PyObject *run_execute(struct span code, PyObject *globals);
 int run_tell(PyObject *value);
 /* Flushes, clears the module and collects what nobody holds. */
 void run_let_go(PyObject *globals);
+void run_flush(void);
+/* What the code is called in tracebacks: a session's runs have names of their own.
+ * From then on top-level await is allowed. 0, or -1 with an exception. */
+int run_set_name(const char *name);
 
 /* rehearsal.c */
 
@@ -175,12 +186,41 @@ int judge(struct span *code, const struct policy *policy, const struct verify_co
 int judge_each(struct span request, const struct policy *policy,
 	       const struct verify_context *context, struct error *err);
 
+/* As judge(), in a process that judges one code after another: the verdict is the
+ * caller's. */
+int judge_again(struct span code, const struct policy *policy, const struct verify_context *context,
+		struct verdict *ret_verdict, struct error *err);
+
+/* session.c, turn.c, checkpoint.c: a cell that stays. See the tops of these files. */
+
+/* One of a session's processes, as its judge has it. */
+struct process {
+	pid_t pid;
+	int pidfd, socket;
+};
+
+/* Serves the warden until it is gone; returns only with what failed before. Stage:
+ * the judge, confined. */
+void session_judge(const struct process *runner, int listener, struct error *err);
+/* Runs what the judge sends until it is gone. Stage: the runner, confined. */
+_Noreturn void turn_loop(int link);
+/* "<run 3>" while a session's code runs, else NULL. */
+const char *turn_name(void);
+/* Runs a coroutine (whose reference it takes) to its end: the value, or NULL. */
+PyObject *turn_await(PyObject *coroutine);
+/* In a runner that was resumed: the event loop's descriptors are dead. */
+void turn_forget_loop(void);
+/* Forks a checkpoint, which says on `socket` that it is there. Returns the link to
+ * go on with: the same, or in a runner that is resumed later its own. */
+int checkpoint_make(int link, int socket);
+
 /* audit.c */
 
 /* Stage: template, before the interpreter starts. */
 int audit_install(struct error *err);
 /* The imports that the verifier saw and judged. */
 void audit_know_imports(const struct verdict *verdict);
+void audit_know_import(struct span module);
 /* From here on the user's code is judged as it runs, until the end of it. The
  * policy must stay. Stage: cell. */
 void audit_arm(const struct policy *policy, const struct verify_context *of_run);

@@ -269,3 +269,17 @@ int hygiene_streams(struct error *err)
 				      streams[i].name);
 	return 0;
 }
+
+int hygiene_stdin(void)
+{
+	PyObject *io = PyImport_ImportModule("io");
+	PyObject *made = io ? open_stream(io, 0, streams[0].label, streams[0].errors) : NULL;
+	int r = made && PySys_SetObject(streams[0].name, made) == 0 &&
+				PySys_SetObject(streams[0].original, made) == 0
+			? 0
+			: -1;
+
+	Py_XDECREF(io);
+	Py_XDECREF(made);
+	return r;
+}

@@ -74,6 +74,15 @@ int judge(struct span *code, const struct policy *policy, const struct verify_co
 	return verdict.blocked ? 0 : 1;
 }
 
+int judge_again(struct span code, const struct policy *policy, const struct verify_context *context,
+		struct verdict *ret_verdict, struct error *err)
+{
+	size_t length;
+	int r = judge_one(code, policy, context, ret_verdict, &length, err);
+
+	return r < 0 ? r : !ret_verdict->blocked;
+}
+
 int judge_each(struct span request, const struct policy *policy,
 	       const struct verify_context *context, struct error *err)
 {

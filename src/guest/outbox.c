@@ -67,6 +67,18 @@ int outbox_close_verdict(void)
 	return close(verdict) < 0 ? -errno : 0;
 }
 
+int outbox_renew_verdict(void)
+{
+	if (ftruncate(verdict, 0) < 0 || lseek(verdict, 0, SEEK_SET) < 0)
+		return -errno;
+	return 0;
+}
+
+void outbox_own(void)
+{
+	owner = getpid();
+}
+
 int outbox_append(const struct bytes *frames)
 {
 	uint32_t used;

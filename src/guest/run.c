@@ -29,6 +29,7 @@ static struct span source;
 static PyObject *compile, *expression_class, *expression_statement;
 static PyObject *file_name, *mode_exec, *mode_eval;
 static PyObject *run_exit_functions, *collect;
+static int session_flags; /* of a session's runs, for the compiler */
 
 struct span run_source(void)
 {
@@ -40,11 +41,22 @@ void run_set_source(struct span code)
 	source = code;
 }
 
+int run_set_name(const char *name)
+{
+	PyObject *text = PyUnicode_FromString(name);
+
+	if (!text)
+		return -1;
+	Py_SETREF(file_name, text);
+	session_flags = PyCF_ALLOW_TOP_LEVEL_AWAIT;
+	return 0;
+}
+
 /* PyCF_ONLY_AST through the builtin, so that the bytes' own encoding cookie is
  * honoured as in a file. */
 static PyObject *call_compile(PyObject *what, PyObject *mode, int flags)
 {
-	PyObject *number = PyLong_FromLong(flags), *result = NULL;
+	PyObject *number = PyLong_FromLong(flags | session_flags), *result = NULL;
 
 	if (number)
 		result = PyObject_CallFunctionObjArgs(compile, what, file_name, mode, number,
@@ -81,6 +93,15 @@ done:
 	return result;
 }
 
+static PyObject *evaluate(PyObject *code, PyObject *globals)
+{
+	PyObject *result = PyEval_EvalCode(code, globals, globals);
+
+	if (result && session_flags && ((PyCodeObject *)code)->co_flags & CO_COROUTINE)
+		result = turn_await(result);
+	return result;
+}
+
 PyObject *run_execute(struct span code, PyObject *globals)
 {
 	/* CO_FUTURE_…: what `from __future__` asked for holds for the last line. */
@@ -99,10 +120,10 @@ PyObject *run_execute(struct span code, PyObject *globals)
 	}
 	if (!first_code || (last != Py_None && !last_code))
 		goto done;
-	result = PyEval_EvalCode(first_code, globals, globals);
+	result = evaluate(first_code, globals);
 	if (result && last_code) {
 		Py_DECREF(result);
-		result = PyEval_EvalCode(last_code, globals, globals);
+		result = evaluate(last_code, globals);
 	}
 done:
 	Py_XDECREF(bytes);
@@ -232,20 +253,24 @@ static void flush(const char *name)
 	Py_XDECREF(result);
 }
 
+void run_flush(void)
+{
+	flush("stdout");
+	flush("stderr");
+}
+
 void run_let_go(PyObject *globals)
 {
 	PyObject *result;
 
-	flush("stdout");
-	flush("stderr");
+	run_flush();
 	/* Objects go, and with them files that nobody closed. */
 	clear_module(globals);
 	result = PyObject_CallNoArgs(collect);
 	if (!result)
 		PyErr_Clear();
 	Py_XDECREF(result);
-	flush("stdout");
-	flush("stderr");
+	run_flush();
 }
 
 /* What Py_Finalize does for the user, without what it does for CPython. */

@@ -418,7 +418,7 @@ int template_serve(int socket, struct bytes *ret_request, struct error *err)
 
 			r = fork_cell(&frame, fds, count, &why);
 			if (r == 0) {
-				cell_become(fds, &why, settled, &buffer, ret_request);
+				cell_become(fds, &why, &frame, settled, &buffer, ret_request);
 				return 0;
 			}
 			r = answer_forked(socket, frame.id, r, r < 0 ? &why : NULL);

@@ -640,6 +640,26 @@ int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *
 	return 0;
 }
 
+int cgroup_cell_processes(const struct cgroup_root *root, const struct cgroup_cell *cell,
+			  uint64_t processes, struct error *err)
+{
+	int pids = cell->directory[root->mode == CGROUP_V2 ? CGROUP_MEMORY : CGROUP_PIDS];
+
+	return pids < 0 ? 0 : set_verified(pids, "pids.max", processes, err);
+}
+
+void cgroup_cell_kill_one(const struct cgroup_root *root, const struct cgroup_cell *cell)
+{
+	if (root->mode == CGROUP_V2)
+		write_at(cell->directory[CGROUP_MEMORY], "memory.oom.group", "0");
+}
+
+void cgroup_cell_reset_peak(const struct cgroup_root *root, const struct cgroup_cell *cell)
+{
+	if (root->mode == CGROUP_V1)
+		write_at(cell->directory[CGROUP_MEMORY], "memory.max_usage_in_bytes", "0");
+}
+
 void cgroup_cell_weight(const struct cgroup_root *root, const struct cgroup_cell *cell, bool behind)
 {
 	if (root->mode == CGROUP_V2)

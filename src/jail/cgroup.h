@@ -98,6 +98,13 @@ int cgroup_cell_limit(const struct cgroup_root *root, const struct cgroup_cell *
  * nothing can be set nothing is: it is a courtesy. */
 void cgroup_cell_weight(const struct cgroup_root *root, const struct cgroup_cell *cell,
 			bool behind);
+/* How many processes may be there; 0: nobody forks any more. */
+int cgroup_cell_processes(const struct cgroup_root *root, const struct cgroup_cell *cell,
+			  uint64_t processes, struct error *err);
+/* The kernel takes one process when memory is out, not all: the others go on. */
+void cgroup_cell_kill_one(const struct cgroup_root *root, const struct cgroup_cell *cell);
+/* The peak of memory counts from now on, where the kernel can do that. */
+void cgroup_cell_reset_peak(const struct cgroup_root *root, const struct cgroup_cell *cell);
 int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
 		      struct cgroup_usage *ret_usage, struct error *err);
 /* 0 when it is gone; -EBUSY while something in it is still dying. */

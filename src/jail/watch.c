@@ -249,16 +249,17 @@ static void look_at_address(struct watch_notice *notice, uint64_t address, uint6
 		inet_ntop(AF_INET, &peer.v4.sin_addr, text, sizeof text);
 		snprintf(notice->detail, sizeof notice->detail, "%s:%u", text,
 			 ntohs(peer.v4.sin_port));
-		/* Nobody is there, but it is not outward. */
-		notice->harmless =
-			notice->event != WATCH_BIND && ntohl(peer.v4.sin_addr.s_addr) >> 24 == 127;
+		/* Nobody is there, but it is not outward; and libraries try whether there
+		 * is an address by taking any port of it. */
+		notice->harmless = ntohl(peer.v4.sin_addr.s_addr) >> 24 == 127 &&
+				   (notice->event != WATCH_BIND || peer.v4.sin_port == 0);
 		break;
 	case AF_INET6:
 		inet_ntop(AF_INET6, &peer.v6.sin6_addr, text, sizeof text);
 		snprintf(notice->detail, sizeof notice->detail, "[%s]:%u", text,
 			 ntohs(peer.v6.sin6_port));
-		notice->harmless =
-			notice->event != WATCH_BIND && IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr);
+		notice->harmless = IN6_IS_ADDR_LOOPBACK(&peer.v6.sin6_addr) &&
+				   (notice->event != WATCH_BIND || peer.v6.sin6_port == 0);
 		break;
 	default:
 		/* Unix sockets live in the workspace; others do not exist. */

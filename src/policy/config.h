@@ -36,7 +36,13 @@
 	X(queue_ms, "queue_wait", LIMIT_UNIT_MS, FIELD_QUEUE_MS, 10000, 10, 3600000,            \
 	  "how long a request may wait before it is refused")                                   \
 	X(clients, "clients", LIMIT_UNIT_COUNT, FIELD_COUNT, 256, 1, 10000,                     \
-	  "connections at one moment")
+	  "connections at one moment")                                                          \
+	X(sessions, "sessions", LIMIT_UNIT_COUNT, FIELD_SESSIONS, 64, 1, 4096,                  \
+	  "sessions at one moment")                                                             \
+	X(session_idle_ms, "session_idle", LIMIT_UNIT_MS, FIELD_IDLE_SESSION_MS, 1800000, 100,  \
+	  7 * 24ull * 3600 * 1000, "a session that nobody used for so long ends")               \
+	X(session_life_ms, "session_life", LIMIT_UNIT_MS, FIELD_LIFE_MS, 24 * 3600000, 1000,    \
+	  30 * 24ull * 3600 * 1000, "and so does one that is so old")
 
 struct daemon_numbers {
 #define DAEMON_NUMBER_FIELD(name, key, unit, field, initial, least, most, sentence) uint64_t name;

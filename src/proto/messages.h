@@ -15,6 +15,10 @@ enum message {
 	MESSAGE_START,       /* request, or + fd: a memfd of it; may come before CELL */
 	MESSAGE_KILL,        /* reason */
 	MESSAGE_REPORT,      /* asks a daemon how it is; the answer has the same type */
+	MESSAGE_RELEASE,     /* of a session's run: the next may begin; + fd: the listing */
+	MESSAGE_OPEN_SESSION,
+	MESSAGE_ACT,      /* session, action, name: on a session that is idle, or to end it */
+	MESSAGE_SESSIONS, /* asks for them all, or one */
 
 	/* owner → warden, before anything else: what makes it a daemon's. */
 	MESSAGE_TEMPLATE, /* name, modules, code: the warm-up, pool's least and most */
@@ -27,6 +31,7 @@ enum message {
 	MESSAGE_ENDED,      /* ending, wait status, usage: nothing of it can act any more */
 	MESSAGE_FAILED,     /* text, errno: never the code's; EINVAL: the request is wrong */
 	MESSAGE_SERVING,    /* to the owner: every template stands */
+	MESSAGE_SESSION,    /* answers OPEN_SESSION, ACT and SESSIONS */
 
 	/* warden ↔ keeper. The id is the cell's. */
 	MESSAGE_MAKE_INIT = 64, /* limits, pid + fd: init's socket */
@@ -47,7 +52,16 @@ enum message {
 
 	/* cell → warden, and the word to go */
 	MESSAGE_PARKED = 112, /* or MESSAGE_FAILED with step and text */
-	MESSAGE_GO,
+	MESSAGE_GO,           /* in a session once for each run, + fd: its stdin */
+
+	/* warden ↔ judge of a session (guest/session.c) */
+	MESSAGE_TURN = 120, /* a run is over, or the runner ended: status, more: 1 when it ended */
+	MESSAGE_CLEAR,      /* kill all but the checkpoints */
+	MESSAGE_CLEARED,    /* count of processes that were killed beside the runner */
+	MESSAGE_RESUME,     /* a checkpoint; more: 1 with its files */
+	MESSAGE_RESUMED,    /* notes of what is lost + fd: the new runner's pidfd */
+	MESSAGE_CHECKPOINT, /* judge → runner + fd: make one; warden → judge: name it */
+	MESSAGE_ACTED,      /* or MESSAGE_FAILED */
 
 	/* in the mailbox: engine → cell, cell → engine */
 	MESSAGE_REQUEST = 128,
@@ -129,6 +143,39 @@ enum field_name {
 	FIELD_MISSES,
 	FIELD_REFUSED,
 	FIELD_CLIENTS,
+	FIELD_SESSION,    /* its id; in MESSAGE_SESSION a nested body for each */
+	FIELD_ACTION,     /* enum session_action */
+	FIELD_RESTORED,   /* the session goes on from a checkpoint */
+	FIELD_LIFE_MS,    /* a session ends after it */
+	FIELD_SESSIONS,   /* how many there may be */
+	FIELD_CHECKPOINT, /* repeated: the name of one that is kept */
+	FIELD_BUSY,
+	FIELD_LOST, /* text: by a return to a checkpoint */
+	FIELD_IDLE_SESSION_MS,
+};
+
+/* Why an engine asks to kill: FIELD_REASON of MESSAGE_KILL. */
+enum kill_reason {
+	KILL_CANCELLED = 1, /* in a session KeyboardInterrupt comes first */
+	KILL_OUTPUT,
+};
+
+/* What may be done with a session beside running code in it. */
+enum session_action {
+	SESSION_END = 1,
+	SESSION_CHECKPOINT, /* name */
+	SESSION_ROLLBACK,   /* name */
+	SESSION_UNDO,       /* to before the last run */
+	SESSION_DROP,       /* a named checkpoint */
+	SESSION_INTERRUPT,  /* the run that goes on */
+	SESSION_ACTIONS,
+};
+
+/* Which checkpoint MESSAGE_RESUME means: FIELD_NUMBER. */
+enum checkpoint_choice {
+	CHECKPOINT_LATEST,
+	CHECKPOINT_PREVIOUS,
+	CHECKPOINT_NAMED,
 };
 
 /* How a run ended, by the warden's evidence. */
@@ -188,6 +235,7 @@ enum cell_fd {
 	CELL_FD_STDERR,
 	CELL_FD_WORKSPACE, /* a directory of the cell's own tmpfs */
 	CELL_FD_COUNT,
+	CELL_FD_LISTING = CELL_FD_COUNT, /* a session's, if there is one: see RELEASE */
 };
 
 #endif

@@ -9,6 +9,9 @@
  *   RUNNING ── done, hung up, alone: the end is told ──▶ KILLED
  *   any ── main ended alone, drained, kill, failure ──▶ KILLED ── init dead ──▶ ENDED
  *
+ * A session's cell goes from RUNNING back to PARKED, and instead of being killed
+ * for what a run did to RESTORING, and then to PARKED (session.c).
+ *
  * There is one way to end: SIGKILL to init by pidfd. The kernel then kills
  * every process of the pid namespace, and init's pidfd becomes readable only
  * when they are all gone. How it ended is decided by what was seen: a limit
@@ -69,6 +72,8 @@ static void cell_free(struct cell *cell)
 	close_fd(&cell->control);
 	close_fd(&cell->workspace);
 	close_fd(&cell->listener);
+	close_fd(&cell->runner_pidfd);
+	close_fd(&cell->input);
 	bytes_free(&cell->notes);
 	close_fd(&cell->mailbox);
 	close_fd(&cell->verdict);
@@ -108,6 +113,7 @@ static void say_ended(struct cell *cell)
 		return;
 	cell->claim = NULL;
 	claim->cell = NULL;
+	claim->ended = true;
 	if (cell->ending == ENDING_FAILED) {
 		claim_fail(claim, EPROTO, cell->why);
 		return;
@@ -128,9 +134,25 @@ static void say_ended(struct cell *cell)
 		frame_put_text(&frame, FIELD_DETAIL, cell->detail);
 	}
 	bytes_append(&frame, cell->notes.data, cell->notes.length);
+	if (claim->session)
+		session_put_end(claim->session, &frame);
 	frame_end(&frame, at);
 	client_say(claim->client, &frame, NULL, 0);
-	claim_end(claim);
+	/* A session's is held until its files are collected. */
+	if (!claim->session || !cell->session)
+		claim_end(claim);
+}
+
+void cell_tell_end(struct cell *cell)
+{
+	say_ended(cell);
+	bytes_clear(&cell->notes);
+}
+
+void cell_stop_clocks(struct cell *cell)
+{
+	event_del(cell->deadline);
+	event_del(cell->poll);
 }
 
 /* What the kernel counted, once nothing more can be added to it. */
@@ -148,6 +170,15 @@ static void read_last_usage(struct cell *cell)
 		cell->ending = ENDING_MEMORY;
 }
 
+/* It is nobody's any more. */
+static void lost(struct cell *cell)
+{
+	if (cell->lasting)
+		session_cell_lost(cell);
+	else
+		pool_cell_lost(cell);
+}
+
 static void on_death(evutil_socket_t pidfd, short what, void *argument)
 {
 	struct cell *cell = argument;
@@ -161,8 +192,8 @@ static void on_death(evutil_socket_t pidfd, short what, void *argument)
 		cell->ending = ENDING_FAILED;
 		snprintf(cell->why, sizeof cell->why, "init of the cell ended: %.280s",
 			 cell->template->dead ? cell->template->why : "it was killed");
-		if (!cell->started_us)
-			pool_cell_lost(cell);
+		if (!cell->started_us || cell->lasting)
+			lost(cell);
 	}
 	if (cell->claim)
 		read_last_usage(cell);
@@ -175,12 +206,14 @@ void cell_kill(struct cell *cell, enum ending ending, uint64_t reason)
 {
 	if (cell->state >= CELL_KILLED)
 		return;
+	if (cell->session && session_survives(cell, ending, reason))
+		return;
 	cell->ending = ending;
 	cell->reason = reason;
 	if (cell->started_us && !cell->ended_us)
 		cell->ended_us = now_us();
-	if (!cell->started_us)
-		pool_cell_lost(cell);
+	if (!cell->started_us || cell->lasting)
+		lost(cell);
 	cell->state = CELL_KILLED;
 	if (cell->init_pidfd >= 0) {
 		pidfd_send_signal(cell->init_pidfd, SIGKILL, NULL, 0);
@@ -208,7 +241,8 @@ void cell_stop(struct cell *cell, enum ending ending)
 	cell->ending = ending;
 	cell->ended_us = cell->stop_asked_us = now_us();
 	cell->state = CELL_STOPPING;
-	if (cell->main_pidfd < 0 || pidfd_send_signal(cell->main_pidfd, STOP_SIGNAL, NULL, 0) < 0) {
+	if (pidfd_send_signal(cell->session ? cell->runner_pidfd : cell->main_pidfd, STOP_SIGNAL,
+			      NULL, 0) < 0) {
 		cell_kill(cell, ending, 0);
 		return;
 	}
@@ -319,6 +353,10 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 void cell_main_ended(struct cell *cell, int status, uint64_t cpu_us)
 {
 	cell->pid = 0; /* the number may be used again */
+	if (cell->session) {
+		cell_fail(cell, "the judge of the session ended");
+		return;
+	}
 	/* Of it and the children that it waited for: more than a sample knows. */
 	if (!cell->warden->cgroups.has_cpu && cpu_us > cell->baseline_cpu_us &&
 	    cpu_us - cell->baseline_cpu_us > cell->usage.cpu_us)
@@ -351,7 +389,10 @@ static void park_when_ready(struct cell *cell)
 	usage_baseline(cell);
 	if (cell->behind)
 		cgroup_cell_weight(&cell->warden->cgroups, &cell->cgroup, false);
-	pool_cell_parked(cell);
+	if (cell->session)
+		session_cell_parked(cell);
+	else
+		pool_cell_parked(cell);
 }
 
 static void on_control(evutil_socket_t socket, short what, void *argument)
@@ -371,11 +412,22 @@ static void on_control(evutil_socket_t socket, short what, void *argument)
 		event_del(cell->control_event);
 		if (cell->state == CELL_FORKING)
 			cell_fail(cell, "the cell ended while it was being made");
+		else if (cell->session)
+			cell_fail(cell, "the judge of the session ended");
 		return;
 	}
-	if (frame.type == MESSAGE_PARKED && cell->state == CELL_FORKING && count == 2) {
+	if (cell->session && cell->state >= CELL_PARKED) {
+		session_message(cell, &frame, fds, count);
+		for (size_t i = 0; i < count; i++)
+			close_fd(&fds[i]);
+		return;
+	}
+	if (frame.type == MESSAGE_PARKED && cell->state == CELL_FORKING &&
+	    count == (cell->session ? 3 : 2)) {
 		struct error err = {0};
 
+		if (cell->session)
+			cell->runner_pidfd = take_fd(&fds[2]);
 		cell->main_pidfd = take_fd(&fds[0]);
 		if (watch_begin(cell, take_fd(&fds[1]), &err) < 0) {
 			cell_fail(cell, err.text);
@@ -552,6 +604,13 @@ static int take_limits(struct cell *cell, const struct limits *limits, struct er
 	bool same = limits->memory_bytes == cell->limits.memory_bytes &&
 		    limits->processes == cell->limits.processes;
 
+	if (cell->session) {
+		/* Memory, processes and disk are the session's. */
+		cell->limits.time_ms = limits->time_ms;
+		cell->limits.cpu_ms = limits->cpu_ms;
+		cell->limits.output_bytes = limits->output_bytes;
+		return 0;
+	}
 	cell->limits = *limits;
 	return same ? 0
 		    : cgroup_cell_limit(&cell->warden->cgroups, &cell->cgroup, limits->memory_bytes,
@@ -561,7 +620,7 @@ static int take_limits(struct cell *cell, const struct limits *limits, struct er
 void cell_start(struct cell *cell)
 {
 	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_GO, 0);
+	size_t at = frame_begin(&frame, MESSAGE_GO, cell->session ? ++cell->session->runs : 0);
 	const struct cgroup_root *cgroups = &cell->warden->cgroups;
 	struct claim *claim = cell->claim;
 	struct error err = {0};
@@ -569,6 +628,8 @@ void cell_start(struct cell *cell)
 
 	cell->watch_mode = claim->watch_mode;
 	cell->probing = claim->probing;
+	if (cell->session)
+		session_run_begins(cell);
 	if (take_limits(cell, &claim->limits, &err) < 0 || write_request(cell, claim, &err) < 0) {
 		cell_fail(cell, err.text);
 		return;
@@ -579,7 +640,8 @@ void cell_start(struct cell *cell)
 	frame_end(&frame, at);
 	cell->state = CELL_RUNNING;
 	cell->started_us = now_us();
-	r = frame_send(cell->control, &frame, NULL, 0);
+	r = frame_send(cell->control, &frame, &cell->input, cell->session ? 1 : 0);
+	close_fd(&cell->input);
 	if (r < 0) {
 		cell_fail(cell, "the cell did not take the word to go");
 		return;
@@ -592,23 +654,46 @@ static void offer(struct cell *cell)
 {
 	struct claim *claim = cell->claim;
 	autobytes frame = {0};
-	int fds[CELL_FD_COUNT] = {cell->mailbox,  cell->verdict,  cell->stdio[0],
-				  cell->stdio[1], cell->stdio[2], cell->workspace};
+	int fds[CELL_FD_COUNT + 1] = {cell->mailbox,  cell->verdict,  cell->stdio[0],
+				      cell->stdio[1], cell->stdio[2], cell->workspace};
 	size_t at = frame_begin(&frame, MESSAGE_CELL, claim->id);
+	size_t count = CELL_FD_COUNT;
 
+	if (cell->session && cell->session->listing >= 0)
+		fds[count++] = cell->session->listing;
+	if (cell->session)
+		frame_put_number(&frame, FIELD_RUN, cell->session->runs + !claim->started);
 	frame_put_number(&frame, FIELD_WARM, cell->warm);
 	if (cell->pool->name[0])
 		frame_put_text(&frame, FIELD_NAME, cell->pool->name);
 	frame_end(&frame, at);
-	client_say(claim->client, &frame, fds, ARRAY_LENGTH(fds));
+	client_say(claim->client, &frame, fds, count);
 	/* The end of the input is the engine's to make. */
 	close_fd(&cell->stdio[0]);
+}
+
+/* Each run of a session has an input of its own. */
+static int make_input(struct cell *cell)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	close_fd(&cell->input);
+	close_fd(&cell->stdio[0]);
+	cell->input = ends[0];
+	cell->stdio[0] = ends[1];
+	return 0;
 }
 
 void cell_give(struct cell *cell, struct claim *claim)
 {
 	cell->claim = claim;
 	claim->cell = cell;
+	if (cell->session && make_input(cell) < 0) {
+		cell_fail(cell, "no descriptor is left for the run's input");
+		return;
+	}
 	/* The code first: the client is busy for a moment with what it gets. */
 	if (claim->started)
 		cell_start(cell);
@@ -626,9 +711,12 @@ static int make_parts(struct cell *cell, struct error *err)
 		return r;
 	cell->has_cgroup = true;
 	r = cgroup_cell_limit(&warden->cgroups, &cell->cgroup, cell->limits.memory_bytes,
-			      cell->limits.processes, err);
+			      cell->limits.processes + (cell->session ? SESSION_PROCESSES : 0),
+			      err);
 	if (r < 0)
 		return r;
+	if (cell->session)
+		cgroup_cell_kill_one(&warden->cgroups, &cell->cgroup);
 	if (cell->behind)
 		cgroup_cell_weight(&warden->cgroups, &cell->cgroup, true);
 	cell->mailbox = mailbox_create(err);
@@ -659,7 +747,7 @@ static int make_parts(struct cell *cell, struct error *err)
 }
 
 struct cell *cell_make(struct template *template, const struct limits *limits, bool behind,
-		       struct error *err)
+		       struct session *session, struct error *err)
 {
 	struct warden *warden = template->warden;
 	struct cell *cell = calloc(1, sizeof *cell);
@@ -672,6 +760,9 @@ struct cell *cell_make(struct template *template, const struct limits *limits, b
 	cell->template = template;
 	cell->pool = template->pool;
 	cell->behind = behind;
+	cell->session = session;
+	cell->lasting = session != NULL;
+	cell->runner_pidfd = cell->input = -1;
 	cell->id = ++warden->next_id;
 	cell->limits = *limits;
 	cell->init_socket = cell->init_pidfd = cell->main_pidfd = cell->control = -1;

@@ -46,6 +46,8 @@ void claim_end(struct claim *claim)
 	struct client *client = claim->client;
 	struct warden *warden = client->warden;
 
+	if (claim->session)
+		session_give_up(claim);
 	if (claim->admitted) {
 		client->running--;
 		warden->running--;
@@ -65,6 +67,13 @@ void claim_fail(struct claim *claim, int number, const char *why)
 {
 	client_say_failed(claim->client, claim->id, number, why);
 	claim_end(claim);
+}
+
+/* An admitted claim without a cell waits somewhere. */
+static void stop_waiting(struct claim *claim)
+{
+	if (claim->admitted && !claim->session)
+		TAILQ_REMOVE(&claim->pool->waiting, claim, turn);
 }
 
 static bool may_run(const struct client *client)
@@ -104,7 +113,10 @@ static void admit(struct warden *warden)
 		TAILQ_REMOVE(&warden->clients, client, entry);
 		TAILQ_INSERT_TAIL(&warden->clients, client, entry);
 		/* May end the claim, and so come here again: begin anew. */
-		pool_take(claim->pool, claim);
+		if (claim->session)
+			session_take(claim);
+		else
+			pool_take(claim->pool, claim);
 		next = TAILQ_FIRST(&warden->clients);
 	}
 }
@@ -121,10 +133,9 @@ void clients_expire(struct warden *warden)
 	TAILQ_FOREACH(client, &warden->clients, entry)
 	for (claim = TAILQ_FIRST(&client->claims); claim; claim = next) {
 		next = TAILQ_NEXT(claim, entry);
-		if (claim->cell || now - claim->asked_us <= patience)
+		if (claim->cell || claim->ended || now - claim->asked_us <= patience)
 			continue;
-		if (claim->admitted)
-			TAILQ_REMOVE(&claim->pool->waiting, claim, turn);
+		stop_waiting(claim);
 		warden->refused_total++;
 		claim_fail(claim, EBUSY, why);
 		next = TAILQ_FIRST(&client->claims);
@@ -150,7 +161,7 @@ struct handler_context {
 };
 
 static int read_claim(const struct frame *frame, struct claim *claim, struct bytes *modules,
-		      struct span *name, struct error *err)
+		      struct span *name, struct span *session, struct error *err)
 {
 	struct reader fields = frame_fields(frame);
 	struct field field;
@@ -164,6 +175,8 @@ static int read_claim(const struct frame *frame, struct claim *claim, struct byt
 			r = field_number(&field, &single);
 		else if (field.name == FIELD_NAME)
 			*name = field.value;
+		else if (field.name == FIELD_SESSION)
+			*session = field.value;
 		else if (field.name == FIELD_MODULE) {
 			bytes_append(modules, field.value.data, field.value.length);
 			bytes_append_text(modules, "\n");
@@ -220,7 +233,7 @@ static int handle_acquire(struct handler_context *context, struct error *err)
 	struct client *client = context->client;
 	struct warden *warden = client->warden;
 	struct claim *claim = calloc(1, sizeof *claim);
-	struct span name = {NULL, 0};
+	struct span name = {NULL, 0}, session = {NULL, 0};
 	autobytes modules = {0};
 	char why[100];
 	int r;
@@ -232,7 +245,7 @@ static int handle_acquire(struct handler_context *context, struct error *err)
 	claim->limits = limits_default();
 	claim->request_fd = -1;
 	claim->asked_us = now_us();
-	r = read_claim(context->frame, claim, &modules, &name, err);
+	r = read_claim(context->frame, claim, &modules, &name, &session, err);
 	if (r == 0)
 		r = read_start(context, claim, err);
 	if (r < 0) {
@@ -244,6 +257,18 @@ static int handle_acquire(struct handler_context *context, struct error *err)
 	TAILQ_INSERT_TAIL(&client->claims, claim, entry);
 	client->queued++;
 	warden->queued++;
+	if (session.length > 0) {
+		claim->session = session_find(warden, session);
+		if (!claim->session) {
+			snprintf(why, sizeof why, "there is no session %.*s",
+				 session.length < 36 ? (int)session.length : 36,
+				 (const char *)session.data);
+			claim_fail(claim, ENOENT, why);
+			return 0;
+		}
+		admit(warden);
+		return 0;
+	}
 	claim->pool = warden->daemon ? pool_choose(warden, name, &modules, err)
 				     : pool_get(warden, &modules, err);
 	if (!claim->pool) {
@@ -282,11 +307,39 @@ static int handle_kill(struct handler_context *context, struct error *err)
 		cell_kill(claim->cell, ENDING_KILLED, reason);
 		return 0;
 	}
-	if (claim->admitted)
-		TAILQ_REMOVE(&claim->pool->waiting, claim, turn);
+	if (claim->ended)
+		return 0;
+	stop_waiting(claim);
 	say_killed(claim, reason);
 	claim_end(claim);
 	return 0;
+}
+
+static int handle_release(struct handler_context *context, struct error *err)
+{
+	struct claim *claim = context->claim;
+
+	/* Its session may have ended meanwhile. A run that goes on is given up. */
+	if (claim->session)
+		session_release(claim, context->fd_count == 1 ? take_fd(&context->fds[0]) : -1);
+	else
+		claim_end(claim);
+	return 0;
+}
+
+static int handle_open_session(struct handler_context *context, struct error *err)
+{
+	return session_open(context->client, context->frame, err);
+}
+
+static int handle_act(struct handler_context *context, struct error *err)
+{
+	return session_act(context->client, context->frame, err);
+}
+
+static int handle_sessions(struct handler_context *context, struct error *err)
+{
+	return session_list(context->client, context->frame, err);
 }
 
 static int handle_report(struct handler_context *context, struct error *err)
@@ -329,6 +382,10 @@ static const struct {
 	{MESSAGE_ACQUIRE, false, false, 0, handle_acquire},
 	{MESSAGE_START, true, false, STATE(CELL_PARKED), handle_start},
 	{MESSAGE_KILL, true, false, ANY_STATE, handle_kill},
+	{MESSAGE_RELEASE, true, false, ANY_STATE, handle_release},
+	{MESSAGE_OPEN_SESSION, false, false, 0, handle_open_session},
+	{MESSAGE_ACT, false, false, 0, handle_act},
+	{MESSAGE_SESSIONS, false, false, 0, handle_sessions},
 	{MESSAGE_REPORT, false, false, 0, handle_report},
 	{MESSAGE_TEMPLATE, false, true, 0, handle_template},
 	{MESSAGE_SERVE, false, true, 0, handle_serve},
@@ -449,14 +506,15 @@ void client_gone(struct client *client)
 		struct claim *claim = TAILQ_FIRST(&client->claims);
 		struct cell *cell = claim->cell;
 
-		if (cell) {
+		if (cell && !claim->session) {
 			cell->claim = NULL;
 			cell_kill(cell, ENDING_KILLED, 0);
-		} else if (claim->admitted) {
-			TAILQ_REMOVE(&claim->pool->waiting, claim, turn);
+		} else if (!cell && !claim->ended) {
+			stop_waiting(claim);
 		}
 		claim_end(claim);
 	}
+	session_forget_asker(client);
 	event_free(client->event);
 	close(client->socket);
 	free(client);

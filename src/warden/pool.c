@@ -94,6 +94,12 @@ static int need_template(struct pool *pool, struct error *err)
 	return pool->current ? 0 : -err->number;
 }
 
+struct template *pool_template(struct pool *pool, struct error *err)
+{
+	pool->used_us = now_us();
+	return need_template(pool, err) == 0 ? pool->current : NULL;
+}
+
 static void refill_soon(struct pool *pool, int64_t us)
 {
 	if (keeps_cells(pool) && !evtimer_pending(pool->refill, NULL))
@@ -103,7 +109,7 @@ static void refill_soon(struct pool *pool, int64_t us)
 static void make_cell(struct pool *pool, const struct limits *limits, bool behind,
 		      struct error *err)
 {
-	if (need_template(pool, err) == 0 && cell_make(pool->current, limits, behind, err))
+	if (need_template(pool, err) == 0 && cell_make(pool->current, limits, behind, NULL, err))
 		pool->making++;
 }
 

@@ -459,6 +459,12 @@ int template_fork(struct template *template, struct cell *cell, const int *fds, 
 	frame_put_number(&frame, FIELD_CGROUP, template->warden->cgroups.mode == CGROUP_V2);
 	frame_put_number(&frame, FIELD_MORE, cell->own_network);
 	frame_put_number(&frame, FIELD_PROCESSES_PEAK, cell->cgroup.pids_join);
+	if (cell->session) {
+		frame_put_number(&frame, FIELD_SESSION, 1);
+		limits_encode(&cell->limits, &frame, FIELD_LIMITS);
+		frame_put_number(&frame, FIELD_MEMORY_PEAK, template->warden->cgroups.has_memory);
+		frame_put_number(&frame, FIELD_CPU_US, template->warden->cgroups.has_cpu);
+	}
 	frame_end(&frame, at);
 	r = frame_send(template->socket, &frame, fds, count);
 	return r < 0 ? fail(err, -r, "warden: tell the template") : 0;

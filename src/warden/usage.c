@@ -130,6 +130,19 @@ void usage_baseline(struct cell *cell)
 	cell->usage = (struct cgroup_usage){0};
 }
 
+void usage_begin_run(struct cell *cell)
+{
+	if (cell->warden->cgroups.has_memory)
+		cgroup_cell_reset_peak(&cell->warden->cgroups, &cell->cgroup);
+	cell->baseline_oom_kills = cell->baseline_processes = cell->baseline_cpu_us = 0;
+	cell->usage = (struct cgroup_usage){0};
+	usage_read(cell);
+	cell->baseline_cpu_us = cell->usage.cpu_us;
+	cell->baseline_oom_kills = cell->usage.oom_kills;
+	cell->baseline_processes = cell->usage.processes > 0 ? cell->usage.processes - 1 : 0;
+	cell->usage = (struct cgroup_usage){0};
+}
+
 void usage_read(struct cell *cell)
 {
 	const struct cgroup_root *cgroups = &cell->warden->cgroups;
@@ -160,6 +173,14 @@ void usage_read(struct cell *cell)
 		if (!cgroups->has_cpu)
 			usage.cpu_us = sample.cpu_us;
 	}
+	/* A session's own processes, and what earlier runs left. */
+	usage.processes -= usage.processes < cell->baseline_processes ? usage.processes
+								      : cell->baseline_processes;
+	usage.processes_peak -= usage.processes_peak < cell->baseline_processes
+					? usage.processes_peak
+					: cell->baseline_processes;
+	usage.oom_kills -= usage.oom_kills < cell->baseline_oom_kills ? usage.oom_kills
+								      : cell->baseline_oom_kills;
 	usage.cpu_us -= usage.cpu_us < cell->baseline_cpu_us ? usage.cpu_us : cell->baseline_cpu_us;
 	/* A process that was sampled and is gone still counts. */
 	if (usage.cpu_us < cell->usage.cpu_us)

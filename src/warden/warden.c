@@ -58,6 +58,7 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
 	pool_tick(pool);
 	if (warden->serving.queue_ms)
 		clients_expire(warden);
+	sessions_expire(warden);
 	if (warden->open)
 		event_add(warden->listener_event, NULL);
 	set_timer(warden->tick, TICK_US);
@@ -250,6 +251,7 @@ int warden_run(struct warden *warden, int owner, struct error *err)
 	TAILQ_INIT(&warden->pools);
 	TAILQ_INIT(&warden->templates);
 	TAILQ_INIT(&warden->cells);
+	TAILQ_INIT(&warden->sessions);
 	TAILQ_INIT(&warden->clients);
 	warden->listener = -1;
 	warden->tick = warden_event(warden, -1, 0, PRIORITY_RUN, on_tick, warden);

@@ -40,10 +40,11 @@ enum cell_state {
 	CELL_FORKING, /* the template was told */
 	CELL_PARKED,  /* ready: in its pool, or a claim's that has not started */
 	CELL_RUNNING,
-	CELL_STOPPING, /* a limit was reached: waiting for the frames */
-	CELL_DRAINING, /* the main process ended, children have a moment */
-	CELL_KILLED,   /* init was killed, its death not yet seen */
-	CELL_ENDED,    /* nothing of it lives */
+	CELL_STOPPING,  /* a limit was reached: waiting for the frames */
+	CELL_RESTORING, /* a session's: it returns to a checkpoint */
+	CELL_DRAINING,  /* the main process ended, children have a moment */
+	CELL_KILLED,    /* init was killed, its death not yet seen */
+	CELL_ENDED,     /* nothing of it lives */
 };
 
 struct warden {
@@ -60,6 +61,7 @@ struct warden {
 	TAILQ_HEAD(, pool) pools;
 	TAILQ_HEAD(, template) templates;
 	TAILQ_HEAD(, cell) cells;                /* newest first */
+	TAILQ_HEAD(, session) sessions;          /* ended ones, too, for a while */
 	TAILQ_HEAD(client_list, client) clients; /* whose turn it is first */
 	struct client *owner;
 	struct daemon_numbers serving; /* all 0 without a daemon: no bound */
@@ -67,7 +69,7 @@ struct warden {
 	bool draining;                 /* not any more: it ends with its last run */
 	int listener;
 	struct event *listener_event, *tick, *drained;
-	unsigned client_count, running, queued;
+	unsigned client_count, running, queued, session_count, ended_count;
 	uint64_t runs_total, missed_total, refused_total;
 	int64_t started_us;
 	int exit_status;
@@ -93,6 +95,8 @@ struct claim {
 	struct limits limits;
 	bool single; /* the client's only run: the template may go */
 	bool admitted, retried, started;
+	struct session *session; /* in which it runs, or NULL */
+	bool ended;              /* a session's, until it is released */
 	int64_t asked_us;
 	/* MESSAGE_START, which may come before there is a cell */
 	enum watch_mode watch_mode;
@@ -118,6 +122,40 @@ struct pool {
 	uint64_t hits, misses;
 	struct event *refill;
 	char why[ERROR_TEXT_MAX]; /* its template could not be loaded */
+};
+
+/* A cell that stays, from run to run. See session.c for its states. */
+struct session {
+	struct warden *warden;
+	TAILQ_ENTRY(session) entry;
+	char id[40];
+	char template[64];
+	struct cell *cell; /* NULL once it ended */
+	struct limits limits;
+	struct claim *current;       /* the run that has it, until it is released */
+	TAILQ_HEAD(, claim) waiting; /* runs after it */
+	enum session_step {
+		SESSION_STEADY,
+		SESSION_OPENING,
+		SESSION_CLEARING,
+		SESSION_RESUMING,
+		SESSION_NAMING,
+	} step;
+	struct client *asker; /* who waits for the answer to `asked`, or NULL */
+	uint64_t asked;
+	enum checkpoint_choice choice; /* what it returns to */
+	char name[SESSION_NAME_BYTES_MAX + 1];
+	bool with_files;
+	bool restored;     /* since the last result */
+	struct bytes lost; /* fields: what that cost */
+	uint64_t runs;
+	int64_t made_us, used_us;
+	uint64_t idle_ms, life_ms;
+	int listing;              /* an engine's own, of the workspace; or -1 */
+	struct bytes checkpoints; /* fields: their names */
+	struct bytes policy;      /* an engine's own, for runs that bring none */
+	struct event *timer;
+	char why[ERROR_TEXT_MAX]; /* it ended */
 };
 
 struct template
@@ -147,11 +185,14 @@ struct cell {
 	struct limits limits; /* as its cgroup has them */
 	struct cgroup_cell cgroup;
 	bool own_network, has_cgroup, parked, behind;
-	bool pooled; /* among its pool's parked cells */
-	pid_t pid;   /* of the main process, as its template and keeper see it */
+	bool lasting;            /* made for a session, of no pool */
+	bool pooled;             /* among its pool's parked cells */
+	pid_t pid;               /* of the main process, as its template and keeper see it */
+	struct session *session; /* whose it is, or NULL */
 
 	int init_socket, init_pidfd, main_pidfd, control, workspace, listener;
-	int spaces[6]; /* until forked: user, pid, mount, ipc, uts, (net) */
+	int runner_pidfd, input; /* a session's: who runs code, the next run's stdin */
+	int spaces[6];           /* until forked: user, pid, mount, ipc, uts, (net) */
 	int mailbox, verdict;
 	struct mailbox_header *header;
 	int stdio[3]; /* our ends; the engine gets copies */
@@ -167,8 +208,9 @@ struct cell {
 	uint64_t reason; /* of an engine's kill */
 	int status;
 	bool has_status;
-	uint64_t baseline_bytes;  /* what the parked cell weighs */
-	uint64_t baseline_cpu_us; /* what parking it cost: not the run's */
+	uint64_t baseline_bytes;                         /* what the parked cell weighs */
+	uint64_t baseline_cpu_us;                        /* what parking it cost: not the run's */
+	uint64_t baseline_oom_kills, baseline_processes; /* a session's, from earlier runs */
 	struct cgroup_usage usage;
 	enum watch_mode watch_mode;
 	bool probing; /* usage is sampled, and everything watched is noted */
@@ -235,6 +277,7 @@ struct pool *pool_choose(struct warden *warden, struct span name, const struct b
 /* An admitted claim gets a cell: now, or when one is parked. */
 void pool_take(struct pool *pool, struct claim *claim);
 /* How its cells and templates fare. */
+struct template *pool_template(struct pool *pool, struct error *err);
 void pool_template_loaded(struct template *template);
 void pool_template_died(struct template *template);
 void pool_cell_parked(struct cell *cell);
@@ -258,9 +301,10 @@ void template_release(struct template *template);
 void template_end_all(struct warden *warden);
 
 /* cell.c */
-/* behind: made ahead of need, with little weight until it is parked. */
+/* behind: made ahead of need, with little weight until it is parked. session: it
+ * is that session's, and of no pool. */
 struct cell *cell_make(struct template *template, const struct limits *limits, bool behind,
-		       struct error *err);
+		       struct session *session, struct error *err);
 void cell_template_loaded(struct cell *cell);
 void cell_forked(struct cell *cell, pid_t pid, const char *failed);
 /* The kernel's word on the main process. */
@@ -272,10 +316,42 @@ void cell_kill(struct cell *cell, enum ending ending, uint64_t reason);
 void cell_fail(struct cell *cell, const char *why);
 /* A limit was reached, or an anomaly seen: asks for the frames, then kills. */
 void cell_stop(struct cell *cell, enum ending ending);
+/* A session's run is over, and its cell stays: tells how. */
+void cell_tell_end(struct cell *cell);
+/* The clocks of a run stand still. */
+void cell_stop_clocks(struct cell *cell);
+
+/* session.c */
+int session_open(struct client *client, const struct frame *frame, struct error *err);
+struct session *session_find(struct warden *warden, struct span id);
+/* An admitted claim gets the session's cell when it is its turn. */
+void session_take(struct claim *claim);
+/* The claim's run is over and its files are collected: the next may begin. The
+ * listing is -1 when it is what it was. */
+void session_release(struct claim *claim, int listing);
+/* Its client is gone. */
+void session_give_up(struct claim *claim);
+void session_forget_asker(struct client *client);
+int session_act(struct client *client, const struct frame *frame, struct error *err);
+int session_list(struct client *client, const struct frame *frame, struct error *err);
+void session_end(struct session *session, const char *why);
+/* Once a second: those whose time is over. */
+void sessions_expire(struct warden *warden);
+/* How its cell fares. */
+void session_cell_parked(struct cell *cell);
+void session_cell_lost(struct cell *cell);
+void session_message(struct cell *cell, const struct frame *frame, int *fds, size_t count);
+void session_run_begins(struct cell *cell);
+/* What the end of a run says of its session. */
+void session_put_end(struct session *session, struct bytes *frame);
+/* Instead of a kill: the cell returns to its checkpoint. False when it cannot. */
+bool session_survives(struct cell *cell, enum ending ending, uint64_t reason);
 
 /* usage.c: what the kernel says of a cell, by cgroup or by sampling. */
 void usage_read(struct cell *cell);
 void usage_baseline(struct cell *cell); /* once, when it is parked */
+/* What was used until now was not by the run that begins. */
+void usage_begin_run(struct cell *cell);
 /* Adds what was read last to the cell's notes: time, CPU, memory. */
 void usage_sample(struct cell *cell);
 /* Whether no process of the cell is left but init and `others` more. */

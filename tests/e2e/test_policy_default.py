@@ -196,6 +196,15 @@ def test_wrong_policy_file(plain, place, text, where, word):
 
 # -- ended while it runs -------------------------------------------------------------------------
 
+def test_trying_an_address_is_no_anomaly(run):
+    """urllib3 does it when it is imported; with a port of its own it is one: ANOMALIES."""
+    for port, status in ((0, "ok"), (8000, "anomaly")):
+        done = run("import ctypes, struct\nc = ctypes.CDLL(None)\nfd = c.socket(2, 1, 0)\n"
+                   f"a = struct.pack('<H', 2) + struct.pack('>H', {port}) + bytes([127, 0, 0, 1]) "
+                   "+ bytes(8)\nc.bind(fd, a, 16)", "--policy", "standard")
+        assert done.result["status"] == status, str(done)
+
+
 # name: (code, event, what the detail holds, line)
 ANOMALIES = {
     "bind": ("import socket\ns = socket.socket()\ns.bind(('127.0.0.1', 8000))", "socket.bind",

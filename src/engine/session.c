@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: what may be asked about a session, and runs in one.
+ *
+ * The warden has the sessions; an engine only knows names. What a run takes from
+ * its session when it brings nothing of its own (limits, policy) is asked for
+ * once and remembered. */
+#include "engine/engine.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- questions --------------------------------------------------------------- */
+
+bool query_message(struct execpy_engine *engine, const struct frame *frame)
+{
+	struct query *query;
+	char text[ERROR_TEXT_MAX] = "the warden failed";
+
+	TAILQ_FOREACH(query, &engine->queries, entry)
+	if (query->id == frame->id)
+		break;
+	if (!query)
+		return false;
+	query->answered = true;
+	if (frame->type == MESSAGE_SESSION) {
+		bytes_append(&query->answer, frame->body.data, frame->body.length);
+	} else {
+		uint64_t number = frame_number(frame, FIELD_ERRNO);
+
+		frame_text(frame, FIELD_TEXT, text, sizeof text);
+		refuse(&query->failed, number > 0 && number < 4096 ? (int)number : EIO, "%s", text);
+	}
+	return true;
+}
+
+/* Sends the frame, whose id is the query's, and waits for what is said to it. */
+static int ask(struct execpy_engine *engine, struct query *query, const struct bytes *frame,
+	       struct error *err)
+{
+	int r;
+
+	if (engine->dead && engine->remote)
+		engine_revive(engine, &(struct error){0});
+	if (engine->dead)
+		return refuse(err, EPIPE, "%s", engine->why);
+	TAILQ_INSERT_TAIL(&engine->queries, query, entry);
+	r = frame->failed ? fail(err, -frame->failed, "session")
+			  : engine_say(engine, frame, NULL, 0, err);
+	while (r == 0 && !query->answered && !engine->dead)
+		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)
+			r = refuse(err, EIO, "the event loop ended");
+	TAILQ_REMOVE(&engine->queries, query, entry);
+	if (r == 0 && !query->answered)
+		r = refuse(err, EPIPE, "%s", engine->why);
+	if (r == 0 && query->failed.number) {
+		*err = query->failed;
+		r = -err->number;
+	}
+	if (r < 0)
+		bytes_free(&query->answer);
+	return r;
+}
+
+/* --- answers ------------------------------------------------------------------ */
+
+static void copy_text(char *to, size_t size, struct span from)
+{
+	size_t length = from.length < size - 1 ? from.length : size - 1;
+
+	memcpy(to, from.data, length);
+	to[length] = '\0';
+}
+
+static void limits_to_public(const struct limits *limits, struct execpy_limits *ret_limits)
+{
+	*ret_limits = (struct execpy_limits){
+		.time_ms = limits->time_ms,
+		.cpu_ms = limits->cpu_ms,
+		.memory_bytes = limits->memory_bytes,
+		.processes = limits->processes,
+		.output_bytes = limits->output_bytes,
+		.disk_bytes = limits->disk_bytes,
+	};
+}
+
+static void read_info(struct span body, struct execpy_session_info *info,
+		      struct known_session *known)
+{
+	struct reader fields = reader_of(body);
+	struct limits limits = limits_default();
+	struct error err = {0};
+	struct field field;
+	uint64_t number = 0;
+
+	*info = (struct execpy_session_info){0};
+	while (frame_next_field(&fields, &field) == 1) {
+		field_number(&field, &number);
+		switch (field.name) {
+		case FIELD_NAME:
+			copy_text(info->id, sizeof info->id, field.value);
+			break;
+		case FIELD_TYPE:
+			copy_text(info->template, sizeof info->template, field.value);
+			break;
+		case FIELD_TEXT:
+			copy_text(info->ended, sizeof info->ended, field.value);
+			break;
+		case FIELD_LIMITS:
+			limits_decode(field.value, &limits, &err);
+			break;
+		case FIELD_RUNS:
+			info->runs = number;
+			break;
+		case FIELD_WALL_US:
+			info->age_ms = number / 1000;
+			break;
+		case FIELD_WAIT_US:
+			info->unused_ms = number / 1000;
+			break;
+		case FIELD_IDLE_MS:
+			info->idle_ms = number;
+			break;
+		case FIELD_LIFE_MS:
+			info->life_ms = number;
+			break;
+		case FIELD_SIZE:
+			info->memory_bytes = number;
+			break;
+		case FIELD_BUSY:
+			info->busy = number != 0;
+			break;
+		case FIELD_CHECKPOINT:
+			if (info->checkpoint_count < EXECPY_SESSION_CHECKPOINTS_MAX)
+				copy_text(info->checkpoints[info->checkpoint_count++],
+					  EXECPY_SESSION_NAME_MAX, field.value);
+			break;
+		case FIELD_POLICY:
+			if (known)
+				bytes_append(&known->policy, field.value.data, field.value.length);
+			break;
+		default:
+			break;
+		}
+	}
+	limits_to_public(&limits, &info->limits);
+	if (known)
+		known->limits = limits;
+}
+
+/* The first session of an answer, and what a return to a checkpoint lost. */
+static int read_answer(const struct query *query, struct execpy_session_info *ret_info,
+		       struct known_session *known, struct error *err)
+{
+	struct reader fields = reader_of(bytes_span(&query->answer));
+	struct execpy_session_info info = {0};
+	struct field field;
+	size_t used = 0;
+
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name == FIELD_SESSION && !info.id[0]) {
+			read_info(field.value, &info, known);
+		} else if (field.name == FIELD_LOST &&
+			   used + field.value.length + 2 < sizeof info.lost) {
+			if (used > 0)
+				info.lost[used++] = '\n';
+			copy_text(info.lost + used, sizeof info.lost - used, field.value);
+			used += field.value.length;
+		}
+	}
+	if (!info.id[0])
+		return refuse(err, ENOENT, "there is no such session");
+	if (ret_info)
+		*ret_info = info;
+	return 0;
+}
+
+/* --- what is known --------------------------------------------------------------- */
+
+static void forget(struct execpy_engine *engine, struct known_session *known)
+{
+	TAILQ_REMOVE(&engine->known, known, entry);
+	bytes_free(&known->policy);
+	free(known);
+}
+
+void sessions_forget(struct execpy_engine *engine)
+{
+	while (!TAILQ_EMPTY(&engine->known))
+		forget(engine, TAILQ_FIRST(&engine->known));
+}
+
+static struct known_session *find(struct execpy_engine *engine, const char *id)
+{
+	struct known_session *known;
+
+	TAILQ_FOREACH(known, &engine->known, entry)
+	if (strcmp(known->id, id) == 0)
+		break;
+	return known;
+}
+
+static int ask_info(struct execpy_engine *engine, const char *id,
+		    struct execpy_session_info *ret_info, struct known_session *known,
+		    struct error *err)
+{
+	struct query query = {.id = ++engine->next_run};
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_SESSIONS, query.id);
+	int r;
+
+	frame_put_text(&frame, FIELD_SESSION, id);
+	frame_end(&frame, at);
+	r = ask(engine, &query, &frame, err);
+	if (r == 0)
+		r = read_answer(&query, ret_info, known, err);
+	bytes_free(&query.answer);
+	if (r == -ENOENT)
+		refuse(err, ENOENT, "there is no session %.39s", id);
+	return r;
+}
+
+const struct known_session *session_know(struct execpy_engine *engine, const char *id,
+					 struct error *err)
+{
+	struct known_session *known = find(engine, id);
+	struct execpy_session_info info;
+
+	if (known)
+		return known;
+	if (strlen(id) >= sizeof known->id) {
+		refuse(err, ENOENT, "there is no session %.60s", id);
+		return NULL;
+	}
+	known = calloc(1, sizeof *known);
+	if (!known) {
+		fail(err, ENOMEM, "session");
+		return NULL;
+	}
+	snprintf(known->id, sizeof known->id, "%s", id);
+	TAILQ_INSERT_TAIL(&engine->known, known, entry);
+	if (ask_info(engine, id, &info, known, err) < 0) {
+		forget(engine, known);
+		return NULL;
+	}
+	if (info.ended[0]) {
+		refuse(err, EIDRM, "session %s has ended: %.200s", id, info.ended);
+		forget(engine, known);
+		return NULL;
+	}
+	return known;
+}
+
+/* --- the public calls -------------------------------------------------------------- */
+
+static int take_limits(const struct execpy_limits *asked, struct limits *limits, struct error *err)
+{
+	const uint64_t given[] = {asked->time_ms,   asked->cpu_ms,       asked->memory_bytes,
+				  asked->processes, asked->output_bytes, asked->disk_bytes};
+	int r = 0;
+
+	*limits = limits_default();
+	for (size_t i = 0; i < limit_count && r == 0; i++)
+		if (given[i] == UINT64_MAX && limit_infos[i].least == 0)
+			r = limit_set_number(limits, &limit_infos[i], 0, err);
+		else if (given[i] != 0)
+			r = limit_set_number(limits, &limit_infos[i], given[i], err);
+	return r;
+}
+
+static void put_module(void *user, const char *module)
+{
+	frame_put_text(user, FIELD_MODULE, module);
+}
+
+int execpy_session_open(struct execpy_engine *engine, const struct execpy_session_options *options,
+			struct execpy_session_info *ret_info, struct execpy_error *error)
+{
+	struct error *err = (struct error *)error;
+	struct query query = {.id = ++engine->next_run};
+	const char *template = options->template ? options->template : "bare";
+	autopolicy policy = {0};
+	autobytes encoded = {0};
+	autobytes frame = {0};
+	struct limits limits;
+	size_t at = frame_begin(&frame, MESSAGE_OPEN_SESSION, query.id);
+	int r = take_limits(&options->limits, &limits, err);
+
+	if (r == 0)
+		r = policy_load(options->policy ? options->policy : "strict", &policy, err);
+	if (r < 0)
+		return r;
+	if (strcmp(template, "auto") == 0)
+		template = "bare";
+	policy_encode(&policy, &encoded);
+	limits_encode(&limits, &frame, FIELD_LIMITS);
+	frame_put(&frame, FIELD_POLICY, encoded.data, encoded.length);
+	if (encoded.failed)
+		return fail(err, -encoded.failed, "session");
+	if (options->idle_ms)
+		frame_put_number(&frame, FIELD_IDLE_MS, options->idle_ms);
+	if (options->life_ms)
+		frame_put_number(&frame, FIELD_LIFE_MS, options->life_ms);
+	if (engine->remote)
+		frame_put_text(&frame, FIELD_NAME, template);
+	else if (!imports_template(template, put_module, &frame))
+		return refuse(err, EINVAL,
+			      "template \"%.40s\": there is auto, bare, numpy, pandas and plot",
+			      template);
+	frame_end(&frame, at);
+	r = ask(engine, &query, &frame, err);
+	if (r == 0)
+		r = read_answer(&query, ret_info, NULL, err);
+	if (r == 0 && ret_info && !ret_info->template[0])
+		snprintf(ret_info->template, sizeof ret_info->template, "%s", template);
+	bytes_free(&query.answer);
+	return r;
+}
+
+int execpy_session_run(struct execpy_engine *engine, const char *id,
+		       const struct execpy_request *request,
+		       const struct execpy_callbacks *callbacks, struct execpy_result **ret_result,
+		       struct execpy_error *error)
+{
+	struct error *err = (struct error *)error;
+	struct run_purpose purpose = {.session = session_know(engine, id, err)};
+	struct run *run;
+	int r;
+
+	if (!purpose.session)
+		return -err->number;
+	run = run_start(engine, request, callbacks, &purpose, err);
+	r = run ? run_wait(run, ret_result, err) : -err->number;
+	/* It may be another's by now, or nobody's: ask again next time. */
+	if (r == -ENOENT || r == -EIDRM)
+		forget(engine, find(engine, id));
+	return r;
+}
+
+int execpy_session_info(struct execpy_engine *engine, const char *id,
+			struct execpy_session_info *ret_info, struct execpy_error *error)
+{
+	return ask_info(engine, id, ret_info, NULL, (struct error *)error);
+}
+
+int execpy_session_list(struct execpy_engine *engine,
+			void (*tell)(void *user, const struct execpy_session_info *info),
+			void *user, struct execpy_error *error)
+{
+	struct query query = {.id = ++engine->next_run};
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_SESSIONS, query.id);
+	struct reader fields;
+	struct field field;
+	int r;
+
+	frame_end(&frame, at);
+	r = ask(engine, &query, &frame, (struct error *)error);
+	if (r < 0)
+		return r;
+	fields = reader_of(bytes_span(&query.answer));
+	while (frame_next_field(&fields, &field) == 1) {
+		struct execpy_session_info info;
+
+		if (field.name != FIELD_SESSION)
+			continue;
+		read_info(field.value, &info, NULL);
+		tell(user, &info);
+	}
+	bytes_free(&query.answer);
+	return 0;
+}
+
+static int act(struct execpy_engine *engine, const char *id, enum session_action action,
+	       const char *name, struct execpy_session_info *ret_info, struct error *err)
+{
+	struct query query = {.id = ++engine->next_run};
+	struct execpy_session_info info = {0};
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_ACT, query.id);
+	int r;
+
+	if (name && (!name[0] || strlen(name) > SESSION_NAME_BYTES_MAX))
+		return refuse(err, EINVAL, "a checkpoint's name has 1 to %d bytes",
+			      SESSION_NAME_BYTES_MAX);
+	frame_put_text(&frame, FIELD_SESSION, id);
+	frame_put_number(&frame, FIELD_ACTION, action);
+	if (name)
+		frame_put_text(&frame, FIELD_NAME, name);
+	frame_end(&frame, at);
+	r = ask(engine, &query, &frame, err);
+	if (r == 0 && action != SESSION_END)
+		r = read_answer(&query, &info, NULL, err);
+	bytes_free(&query.answer);
+	if (r == 0 && ret_info)
+		*ret_info = info;
+	return r;
+}
+
+int execpy_session_checkpoint(struct execpy_engine *engine, const char *id, const char *name,
+			      struct execpy_session_info *ret_info, struct execpy_error *error)
+{
+	return act(engine, id, SESSION_CHECKPOINT, name, ret_info, (struct error *)error);
+}
+
+int execpy_session_rollback(struct execpy_engine *engine, const char *id, const char *name,
+			    struct execpy_session_info *ret_info, struct execpy_error *error)
+{
+	return act(engine, id, SESSION_ROLLBACK, name, ret_info, (struct error *)error);
+}
+
+int execpy_session_undo(struct execpy_engine *engine, const char *id,
+			struct execpy_session_info *ret_info, struct execpy_error *error)
+{
+	return act(engine, id, SESSION_UNDO, NULL, ret_info, (struct error *)error);
+}
+
+int execpy_session_drop(struct execpy_engine *engine, const char *id, const char *name,
+			struct execpy_session_info *ret_info, struct execpy_error *error)
+{
+	return act(engine, id, SESSION_DROP, name, ret_info, (struct error *)error);
+}
+
+int execpy_session_interrupt(struct execpy_engine *engine, const char *id,
+			     struct execpy_error *error)
+{
+	return act(engine, id, SESSION_INTERRUPT, NULL, NULL, (struct error *)error);
+}
+
+int execpy_session_end(struct execpy_engine *engine, const char *id, struct execpy_error *error)
+{
+	struct known_session *known = find(engine, id);
+
+	if (known)
+		forget(engine, known);
+	return act(engine, id, SESSION_END, NULL, NULL, (struct error *)error);
+}
+
+uint64_t execpy_result_session_run(struct execpy_result *result, bool *ret_restored,
+				   const char **ret_lost)
+{
+	*ret_restored = result->restored;
+	*ret_lost = result->lost.length > 0 ? (const char *)result->lost.data : NULL;
+	return result->session_run;
+}

@@ -1,0 +1,847 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: the judge of a session, and what it keeps.
+ *
+ * Theory of operation. A session's cell holds three kinds of process beside the
+ * user's own: the *judge*, the *runner*, and *checkpoints* (checkpoint.c).
+ *
+ *     init
+ *     judge ─ verifies, keeps, tells the warden        no user code ever
+ *      ├─ runner ─ runs one code after another          (turn.c)
+ *      ├─ checkpoint, checkpoint …                       frozen forks of the runner
+ *      └─ what the user's processes left behind
+ *
+ * The judge is the cell's main process; it forked the runner before any user code,
+ * so it can verify each code in a process in which none has run, and it alone
+ * talks to the warden. As parent and subreaper it gets the wait status of every
+ * runner, which is the kernel's word on how a run ended. The runner has a second
+ * Landlock domain beneath the judge's: it cannot signal the judge nor look into it.
+ *
+ *   IDLE ── GO, verified ──▶ RUNNING ── DONE ──▶ IDLE (and a checkpoint is made)
+ *   any ── the runner ended ──▶ LOST ── CLEAR ──▶ LOST ── RESUME ──▶ IDLE
+ *
+ * A checkpoint is made behind each run that came to its end. While threads run none
+ * can be made; one that takes long (a session of more than a gigabyte) waits for a
+ * pause. What a return then loses is told.
+ *
+ * Should: answer each message of the warden's once.
+ * Mustn't: run user code, or believe the runner in anything but its own state. */
+#include "guest/guest.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "guest/snapshot.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONTROL 3
+
+struct checkpoint {
+	struct process process;
+	struct snapshot *files; /* the workspace then; NULL: it was too large to keep */
+	uint64_t run;           /* made behind it */
+	bool latest, previous;
+	char name[SESSION_NAME_BYTES_MAX + 1]; /* "": none */
+};
+
+#define CHECKPOINTS_MAX (SESSION_CHECKPOINTS_MAX + 2)
+
+enum judge_state { IDLE, RUNNING, LOST };
+
+static struct {
+	enum judge_state state;
+	struct process runner;
+	struct process coming; /* a checkpoint on its way; socket -1: none */
+	struct process next;   /* a runner on its way */
+	struct checkpoint kept[CHECKPOINTS_MAX];
+	size_t count;
+	struct snapshot *files; /* of the workspace, when it was last looked at */
+	int workspace, signals;
+	uint64_t run, covered;            /* the last that began, and that a checkpoint knows */
+	uint64_t lost_to;                 /* the last of which something may be lost */
+	bool returning;                   /* it was asked for: nothing is lost by it */
+	bool due;                         /* a checkpoint is to be made */
+	int64_t due_us;                   /* not before */
+	uint64_t cost_us;                 /* what the last took */
+	int64_t began_us, ran_us;         /* the run; all since the last checkpoint */
+	char why[80];                     /* none could be made */
+	struct bytes names;               /* of variables, NUL-terminated each */
+	unsigned killed;                  /* processes beside the runner */
+	pid_t dying[2 * CHECKPOINTS_MAX]; /* of ours, killed and not yet reaped */
+} session = {.workspace = -1, .coming.socket = -1, .next.socket = -1};
+
+/* --- saying ---------------------------------------------------------------- */
+
+static void send_or_end(const struct bytes *frame, const int *fds, size_t count)
+{
+	if (frame_send(CONTROL, frame, fds, count) < 0)
+		_exit(1); /* without a warden there is no session */
+}
+
+static void say_turn(int status, bool ended)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_TURN, session.run);
+
+	frame_put_number(&frame, FIELD_STATUS, (uint64_t)status);
+	frame_put_number(&frame, FIELD_MORE, ended);
+	frame_end(&frame, at);
+	send_or_end(&frame, NULL, 0);
+}
+
+static void say_acted(const char *failed)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, failed ? MESSAGE_FAILED : MESSAGE_ACTED, 0);
+
+	if (failed)
+		frame_put_text(&frame, FIELD_TEXT, failed);
+	for (size_t i = 0; !failed && i < session.count; i++)
+		if (session.kept[i].name[0])
+			frame_put_text(&frame, FIELD_CHECKPOINT, session.kept[i].name);
+	frame_end(&frame, at);
+	send_or_end(&frame, NULL, 0);
+}
+
+/* --- processes ------------------------------------------------------------- */
+
+static pid_t pid_of(int pidfd)
+{
+	char path[64], line[128];
+	autofile *file = NULL;
+	int pid = -1;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "Pid: %d", &pid) == 1)
+			break;
+	return pid;
+}
+
+static void close_process(struct process *process)
+{
+	close_fd(&process->pidfd);
+	close_fd(&process->socket);
+	process->pid = 0;
+}
+
+static void kill_process(struct process *process)
+{
+	if (process->pidfd >= 0)
+		pidfd_send_signal(process->pidfd, SIGKILL, NULL, 0);
+	for (size_t i = 0; process->pid && i < ARRAY_LENGTH(session.dying); i++)
+		if (!session.dying[i]) {
+			session.dying[i] = process->pid;
+			break;
+		}
+	close_process(process);
+}
+
+/* When memory is out the kernel takes the code's processes first. A courtesy: the
+ * session ends when it is taken in spite of it. */
+static void protect(pid_t pid)
+{
+	char path[64];
+	autofd fd = -1;
+
+	snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0 && write(fd, "0", 1) < 0)
+		errno = 0;
+}
+
+/* A pair of which the other end goes to `receiver` with a message. */
+static int send_pair(int receiver, enum message type, struct process *ret_process)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, (uint16_t)type, 0);
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	frame_end(&frame, at);
+	r = frame_send(receiver, &frame, &pair[1], 1);
+	close(pair[1]);
+	if (r < 0) {
+		close(pair[0]);
+		return r;
+	}
+	*ret_process = (struct process){.pid = 0, .pidfd = -1, .socket = pair[0]};
+	return 0;
+}
+
+/* --- checkpoints ----------------------------------------------------------- */
+
+static struct checkpoint *find_kept(enum checkpoint_choice choice, const char *name)
+{
+	for (size_t i = 0; i < session.count; i++) {
+		struct checkpoint *kept = &session.kept[i];
+
+		if ((choice == CHECKPOINT_LATEST && kept->latest) ||
+		    (choice == CHECKPOINT_PREVIOUS && kept->previous) ||
+		    (choice == CHECKPOINT_NAMED && strcmp(kept->name, name) == 0))
+			return kept;
+	}
+	return NULL;
+}
+
+static void forget(size_t index)
+{
+	struct checkpoint *kept = &session.kept[index];
+
+	kill_process(&kept->process);
+	snapshot_release(kept->files);
+	session.kept[index] = session.kept[--session.count];
+}
+
+static void forget_unused(void)
+{
+	for (size_t i = session.count; i-- > 0;)
+		if (!session.kept[i].latest && !session.kept[i].previous &&
+		    !session.kept[i].name[0])
+			forget(i);
+}
+
+static void make_previous(struct checkpoint *kept)
+{
+	for (size_t i = 0; i < session.count; i++) {
+		session.kept[i].previous = &session.kept[i] == kept;
+		session.kept[i].latest = false;
+	}
+}
+
+/* The workspace as it is, if it is small; kept files are shared by all checkpoints
+ * between which nothing changed. */
+static struct snapshot *look_at_files(bool by_name, const char **ret_refused)
+{
+	const struct snapshot_bounds bounds = {
+		.bytes = by_name ? UINT64_MAX : SESSION_SNAPSHOT_BYTES,
+		.entries = by_name ? SESSION_SNAPSHOT_ENTRIES_MAX : SESSION_SNAPSHOT_ENTRIES,
+	};
+	struct snapshot *taken =
+		snapshot_take(session.workspace, &bounds, session.files, ret_refused);
+
+	snapshot_release(session.files);
+	session.files = snapshot_share(taken);
+	return taken;
+}
+
+static void ask_checkpoint(void)
+{
+	const char *refused;
+
+	session.due = false;
+	if (session.coming.socket >= 0 || session.count == CHECKPOINTS_MAX)
+		return;
+	if (send_pair(session.runner.socket, MESSAGE_CHECKPOINT, &session.coming) < 0)
+		return;
+	/* While it forks. Nothing runs but threads that the code left. */
+	snapshot_release(look_at_files(false, &refused));
+}
+
+static void end_coming(const char *why)
+{
+	snprintf(session.why, sizeof session.why, "%s", why);
+	close_process(&session.coming);
+}
+
+static void on_coming(void)
+{
+	static struct bytes buffer;
+	int fds[FRAME_FDS_MAX];
+	char why[80] = "it did not answer";
+	struct checkpoint *previous = find_kept(CHECKPOINT_LATEST, NULL);
+	struct frame frame;
+	size_t count = 0;
+	int r = frame_receive(session.coming.socket, &buffer, &frame, fds, &count);
+
+	if (r == 1 && frame.type == MESSAGE_PARKED && count == 1) {
+		struct checkpoint *kept = &session.kept[session.count];
+
+		session.coming.pidfd = fds[0];
+		session.coming.pid = pid_of(fds[0]);
+		make_previous(previous);
+		*kept = (struct checkpoint){
+			.process = session.coming,
+			.files = snapshot_share(session.files),
+			.run = session.run,
+			.latest = true,
+		};
+		session.count++;
+		session.coming = (struct process){.pidfd = -1, .socket = -1};
+		session.covered = session.run;
+		session.ran_us = 0;
+		session.why[0] = '\0';
+		protect(kept->process.pid);
+		forget_unused();
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		close_fd(&fds[i]);
+	if (r == 1)
+		frame_text(&frame, FIELD_TEXT, why, sizeof why);
+	end_coming(why);
+}
+
+/* --- runs ------------------------------------------------------------------ */
+
+/* What a run may name: the runner says what its module holds. */
+static void take_names(const struct frame *frame)
+{
+	struct reader fields = frame_fields(frame);
+	struct field field;
+
+	bytes_clear(&session.names);
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name != FIELD_NAME || memchr(field.value.data, 0, field.value.length))
+			continue;
+		bytes_append(&session.names, field.value.data, field.value.length);
+		bytes_append(&session.names, "", 1);
+	}
+}
+
+static size_t list_names(const char *known[SESSION_NAMES_MAX])
+{
+	size_t count = 0;
+
+	for (size_t at = 0; at < session.names.length && count < SESSION_NAMES_MAX;) {
+		known[count] = (const char *)session.names.data + at;
+		at += strlen(known[count++]) + 1;
+	}
+	return count;
+}
+
+/* 1: allowed, 0: blocked, negative: it could not be judged. */
+static int judge_request(struct verdict *ret_verdict, struct error *err)
+{
+	static const char *known[SESSION_NAMES_MAX + 1];
+	struct order order = {0};
+	int r;
+
+	if (outbox_renew_verdict() < 0)
+		return fail(err, errno, "session: make room for the verdict");
+	if (order_read(outbox_request(), &order) < 0) {
+		order_free(&order);
+		return interpreter_error(err, "session: read the request");
+	}
+	order.context.any_file = order.context.top_level_await = true;
+	order.context.names = known;
+	order.context.name_count = list_names(known);
+	/* In the first run, too, a name may be `_` or Out. */
+	known[order.context.name_count++] = "_";
+	r = judge_again(order.code, &order.policy, &order.context, ret_verdict, err);
+	order_free(&order);
+	return r;
+}
+
+/* What is to run, when that is not what was sent: a notebook's forms are left out. */
+static int put_source(const struct bytes *source, int *ret_memory)
+{
+	int fd = memfd_create("execpy-source", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, source->data, source->length) != (ssize_t)source->length) {
+		close(fd);
+		return -EIO;
+	}
+	*ret_memory = fd;
+	return 0;
+}
+
+static void on_go(const struct frame *frame, int input)
+{
+	autoverdict verdict = {0};
+	autobytes go = {0};
+	struct error err = {0};
+	size_t at;
+	int fds[2] = {input, -1};
+	int r = judge_request(&verdict, &err);
+
+	session.run = frame->id;
+	session.due = false;
+	if (r == 1 && verdict.source.length > 0 && put_source(&verdict.source, &fds[1]) < 0)
+		r = refuse(&err, ENOMEM, "session: no memory for the code");
+	if (r < 0) {
+		say_acted(err.text);
+		return;
+	}
+	if (r == 0) {
+		session.covered =
+			session.covered == session.run - 1 ? session.run : session.covered;
+		say_turn(0, false);
+		return;
+	}
+	at = frame_begin(&go, MESSAGE_GO, session.run);
+	for (size_t i = 0; i < verdict.import_count; i++)
+		frame_put_text(&go, FIELD_MODULE, verdict.imports[i]);
+	frame_end(&go, at);
+	session.state = RUNNING;
+	session.began_us = now_us();
+	/* A runner that does not listen any more is about to be seen to end. */
+	if (frame_send(session.runner.socket, &go, fds, fds[1] >= 0 ? 2 : 1) < 0)
+		pidfd_send_signal(session.runner.pidfd, SIGKILL, NULL, 0);
+	close_fd(&fds[1]);
+}
+
+/* What a fork copies: a gigabyte on pages of 4 KiB has 2 MiB of it. */
+static unsigned long page_tables_kib(pid_t pid)
+{
+	char path[64], line[128];
+	autofile *file = NULL;
+	unsigned long kib = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "VmPTE: %lu", &kib) == 1)
+			break;
+	return kib;
+}
+
+/* A checkpoint is made at once, unless the session is very large, and it would take
+ * much against the runs since the last: then in a pause that is long against it. */
+static void be_due(void)
+{
+	int64_t worth_us = (int64_t)session.cost_us * SESSION_CHECKPOINT_SHARE;
+
+	session.ran_us += now_us() - session.began_us;
+	session.due = true;
+	session.due_us = page_tables_kib(session.runner.pid) <= SESSION_TABLES_KIB ||
+					 session.ran_us >= worth_us
+				 ? 0
+				 : now_us() + worth_us;
+}
+
+static void on_runner(void)
+{
+	static struct bytes buffer;
+	int fds[FRAME_FDS_MAX];
+	struct frame frame;
+	size_t count = 0;
+	int r = frame_receive(session.runner.socket, &buffer, &frame, fds, &count);
+
+	for (size_t i = 0; i < count; i++)
+		close_fd(&fds[i]);
+	if (r == 1 && frame.type == MESSAGE_DONE && session.state == RUNNING &&
+	    frame.id == session.run) {
+		session.state = IDLE;
+		take_names(&frame);
+		say_turn((int)(frame_number(&frame, FIELD_EXIT_CODE) & 0xff) << 8, false);
+		be_due();
+	} else if (r == 1 && frame.type == MESSAGE_CHECKPOINT) {
+		session.cost_us = frame_number(&frame, FIELD_CPU_US);
+	} else {
+		/* It ended, or is another program by now, which may end by itself; or code
+		 * plays with what is not its own. */
+		if (r != 0)
+			pidfd_send_signal(session.runner.pidfd, SIGKILL, NULL, 0);
+		close_fd(&session.runner.socket);
+	}
+}
+
+static void lose_runner(int status)
+{
+	close_process(&session.runner);
+	if (session.coming.socket >= 0)
+		kill_process(&session.coming);
+	session.due = false;
+	session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
+	session.state = LOST;
+	say_turn(status, true);
+}
+
+static void reap(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+		if (pid == session.runner.pid) {
+			lose_runner(status);
+			continue;
+		}
+		for (size_t i = session.count; i-- > 0;)
+			if (session.kept[i].process.pid == pid)
+				forget(i);
+		for (size_t i = 0; i < ARRAY_LENGTH(session.dying); i++)
+			if (session.dying[i] == pid)
+				session.dying[i] = 0;
+	}
+}
+
+/* --- returning ------------------------------------------------------------- */
+
+static bool is_ours(pid_t pid)
+{
+	if (pid <= 1 || pid == getpid())
+		return true;
+	for (size_t i = 0; i < session.count; i++)
+		if (session.kept[i].process.pid == pid)
+			return true;
+	for (size_t i = 0; i < ARRAY_LENGTH(session.dying); i++)
+		if (session.dying[i] == pid)
+			return true;
+	return false;
+}
+
+/* Kills all that is not to be kept, until a look finds nobody new; the warden lets
+ * nobody fork meanwhile. What dies may take its time. */
+static void clear(void)
+{
+	static pid_t gone[4096];
+	size_t count = 0;
+	bool found = true;
+
+	session.killed = 0;
+	if (session.runner.pid) {
+		gone[count++] = session.runner.pid;
+		kill_process(&session.runner);
+	}
+	if (session.coming.socket >= 0)
+		kill_process(&session.coming);
+	if (session.state != LOST)
+		session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
+	session.state = LOST;
+	while (found) {
+		DIR *directory = opendir("/proc");
+		struct dirent *entry;
+
+		found = false;
+		while (directory && (entry = readdir(directory))) {
+			pid_t pid = text_number(entry->d_name);
+			bool known = is_ours(pid);
+
+			for (size_t i = 0; i < count && !known; i++)
+				known = gone[i] == pid;
+			if (known)
+				continue;
+			if (kill(pid, SIGKILL) == 0)
+				found = true;
+			session.killed++;
+			if (count < ARRAY_LENGTH(gone))
+				gone[count++] = pid;
+		}
+		if (directory)
+			closedir(directory);
+	}
+}
+
+static void say_cleared(void)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_CLEARED, 0);
+
+	frame_end(&frame, at);
+	send_or_end(&frame, NULL, 0);
+}
+
+/* The checkpoint that CLEAR and RESUME are about, or NULL: then that was said. */
+static struct checkpoint *find_meant(const struct frame *frame)
+{
+	static const char *const missing[] = {
+		[CHECKPOINT_LATEST] = "its checkpoint is gone, too",
+		[CHECKPOINT_PREVIOUS] = "there is nothing to undo",
+		[CHECKPOINT_NAMED] = "there is no checkpoint of this name",
+	};
+	enum checkpoint_choice choice = (enum checkpoint_choice)frame_number(frame, FIELD_NUMBER);
+	char name[SESSION_NAME_BYTES_MAX + 1] = "";
+	struct checkpoint *kept;
+
+	frame_text(frame, FIELD_NAME, name, sizeof name);
+	/* No checkpoint knows of the last run: the latest is from before it. */
+	if (choice == CHECKPOINT_PREVIOUS && session.covered < session.run)
+		choice = CHECKPOINT_LATEST;
+	kept = find_kept(choice, name);
+	if (!kept)
+		say_acted(missing[choice]);
+	return kept;
+}
+
+static void on_clear(const struct frame *frame)
+{
+	if (!find_meant(frame))
+		return;
+	clear();
+	say_cleared();
+}
+
+static void on_resume(const struct frame *frame)
+{
+	enum checkpoint_choice choice = (enum checkpoint_choice)frame_number(frame, FIELD_NUMBER);
+	struct checkpoint *kept = find_meant(frame);
+
+	if (!kept)
+		return;
+	if (frame_number(frame, FIELD_MORE) && kept->files) {
+		struct error err = {0};
+
+		if (snapshot_restore(session.workspace, kept->files, &err) < 0) {
+			say_acted(err.text);
+			return;
+		}
+	}
+	if (send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
+		say_acted("the checkpoint does not answer");
+		return;
+	}
+	session.returning = choice != CHECKPOINT_LATEST;
+	/* What is returned to is what a crash returns to. */
+	for (size_t i = 0; i < session.count; i++) {
+		if (choice != CHECKPOINT_LATEST)
+			session.kept[i].previous = false;
+		session.kept[i].latest = &session.kept[i] == kept;
+	}
+}
+
+static void put_lost(struct bytes *frame, const struct frame *said)
+{
+	const struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL);
+	char text[160];
+
+	frame_text(said, FIELD_NOTE, (text[0] = '\0', text), sizeof text);
+	if (text[0])
+		frame_put_text(frame, FIELD_NOTE, text);
+	if (session.killed > 0) {
+		snprintf(text, sizeof text, "%u child process%s", session.killed,
+			 session.killed == 1 ? "" : "es");
+		frame_put_text(frame, FIELD_NOTE, text);
+	}
+	if (session.returning && !kept->files)
+		frame_put_text(frame, FIELD_NOTE,
+			       "nothing of the files: the workspace is too large to be kept");
+	if (!session.returning && session.covered < session.lost_to) {
+		snprintf(text, sizeof text, "what was done since run %llu: %s",
+			 (unsigned long long)session.covered,
+			 session.why[0] ? session.why : "the session is large and had no pause");
+		frame_put_text(frame, FIELD_NOTE, text);
+	}
+}
+
+static void on_next(void)
+{
+	static struct bytes buffer;
+	char why[160] = "the checkpoint did not resume";
+	autobytes answer = {0};
+	int fds[FRAME_FDS_MAX];
+	struct frame frame;
+	size_t count = 0, at;
+	int r = frame_receive(session.next.socket, &buffer, &frame, fds, &count);
+
+	if (r != 1 || frame.type != MESSAGE_PARKED || count != 1) {
+		if (r == 1)
+			frame_text(&frame, FIELD_TEXT, why, sizeof why);
+		for (size_t i = 0; i < count; i++)
+			close_fd(&fds[i]);
+		close_process(&session.next);
+		say_acted(why);
+		return;
+	}
+	session.next.pidfd = fds[0];
+	session.next.pid = pid_of(fds[0]);
+	session.runner = session.next;
+	session.next = (struct process){.pidfd = -1, .socket = -1};
+	session.state = IDLE;
+	at = frame_begin(&answer, MESSAGE_RESUMED, 0);
+	put_lost(&answer, &frame);
+	frame_end(&answer, at);
+	session.covered = session.run;
+	forget_unused();
+	send_or_end(&answer, &session.runner.pidfd, 1);
+}
+
+/* --- named checkpoints ------------------------------------------------------ */
+
+static void on_checkpoint(const struct frame *frame)
+{
+	char name[SESSION_NAME_BYTES_MAX + 1] = "", why[160];
+	struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL), *before;
+	const char *refused = NULL;
+	struct snapshot *files;
+	size_t named = 0;
+
+	frame_text(frame, FIELD_NAME, name, sizeof name);
+	before = find_kept(CHECKPOINT_NAMED, name);
+	for (size_t i = 0; i < session.count; i++)
+		named += session.kept[i].name[0] != '\0' && &session.kept[i] != before;
+	if (frame_number(frame, FIELD_MORE)) { /* drop it */
+		if (before)
+			before->name[0] = '\0';
+		forget_unused();
+		say_acted(before ? NULL : "there is no checkpoint of this name");
+		return;
+	}
+	if (named == SESSION_CHECKPOINTS_MAX) {
+		snprintf(why, sizeof why, "%d checkpoints are kept already: drop one first",
+			 SESSION_CHECKPOINTS_MAX);
+		say_acted(why);
+		return;
+	}
+	if (!kept || session.covered != session.run) {
+		snprintf(why, sizeof why, "no checkpoint can be made: %s",
+			 session.why[0] ? session.why : "the last one is not ready");
+		say_acted(why);
+		return;
+	}
+	/* One process may stand for several names: they are one state. */
+	if (kept->name[0] && kept != before) {
+		say_acted("this very state is kept under another name already");
+		return;
+	}
+	files = look_at_files(true, &refused);
+	if (!files) {
+		say_acted(refused);
+		return;
+	}
+	snapshot_release(kept->files);
+	kept->files = files;
+	if (before && before != kept)
+		before->name[0] = '\0';
+	snprintf(kept->name, sizeof kept->name, "%s", name);
+	forget_unused();
+	say_acted(NULL);
+}
+
+/* --- the loop --------------------------------------------------------------- */
+
+static void on_warden(void)
+{
+	static struct bytes buffer;
+	int fds[FRAME_FDS_MAX];
+	struct frame frame;
+	size_t count = 0;
+	int r = frame_receive(CONTROL, &buffer, &frame, fds, &count);
+
+	if (r != 1)
+		_exit(0);
+	switch (frame.type) {
+	case MESSAGE_GO:
+		if (count == 1 && session.state == IDLE)
+			on_go(&frame, fds[0]);
+		break;
+	case MESSAGE_CLEAR:
+		on_clear(&frame);
+		break;
+	case MESSAGE_RESUME:
+		on_resume(&frame);
+		break;
+	case MESSAGE_CHECKPOINT:
+		on_checkpoint(&frame);
+		break;
+	default:
+		_exit(1);
+	}
+	for (size_t i = 0; i < count; i++)
+		close_fd(&fds[i]);
+}
+
+static int next_wait_ms(void)
+{
+	int64_t left;
+
+	if (!session.due || session.state != IDLE)
+		return -1;
+	left = session.due_us - now_us();
+	return left <= 0 ? 0 : (int)(left / 1000) + 1;
+}
+
+static _Noreturn void keep_session(void)
+{
+	enum { WARDEN, SIGNALS, RUNNER, COMING, NEXT, POLLED };
+
+	for (;;) {
+		/* A run waits for the checkpoint of the one before: else there might be
+		 * nothing to return to. */
+		bool busy = session.coming.socket >= 0 || session.next.socket >= 0;
+		struct pollfd polled[POLLED] = {
+			[WARDEN] = {.fd = busy ? -1 : CONTROL, .events = POLLIN},
+			[SIGNALS] = {.fd = session.signals, .events = POLLIN},
+			[RUNNER] = {.fd = session.runner.socket, .events = POLLIN},
+			[COMING] = {.fd = session.coming.socket, .events = POLLIN},
+			[NEXT] = {.fd = session.next.socket, .events = POLLIN},
+		};
+		struct signalfd_siginfo info;
+		int wait_ms = busy ? -1 : next_wait_ms(), r;
+
+		if (wait_ms == 0) {
+			ask_checkpoint();
+			continue;
+		}
+		r = poll(polled, POLLED, wait_ms);
+		if (r < 0 && errno != EINTR)
+			_exit(1);
+		if (polled[RUNNER].revents)
+			on_runner();
+		else if (polled[COMING].revents)
+			on_coming();
+		else if (polled[NEXT].revents)
+			on_next();
+		else if (polled[SIGNALS].revents && read(session.signals, &info, sizeof info) > 0)
+			reap();
+		else if (polled[WARDEN].revents)
+			on_warden();
+	}
+}
+
+/* --- the beginning ---------------------------------------------------------- */
+
+static int watch_children(struct error *err)
+{
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &child, NULL) < 0)
+		return fail(err, errno, "session: block SIGCHLD");
+	session.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	session.workspace = open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (session.signals < 0 || session.workspace < 0)
+		return fail(err, errno, "session: watch children");
+	return 0;
+}
+
+void session_judge(const struct process *runner, int listener, struct error *err)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_PARKED, 0);
+	int said[3];
+
+	if (watch_children(err) < 0)
+		return;
+	session.runner = *runner;
+	protect(getpid());
+	/* There is something to return to from the first run on. */
+	ask_checkpoint();
+	while (session.coming.socket >= 0)
+		on_coming();
+	if (session.count == 0) {
+		refuse(err, EPROTO, "session: no checkpoint: %s", session.why);
+		return;
+	}
+	said[0] = pidfd_open(getpid(), 0);
+	said[1] = listener;
+	said[2] = session.runner.pidfd;
+	if (said[0] < 0) {
+		fail(err, errno, "session: pidfd_open");
+		return;
+	}
+	frame_end(&frame, at);
+	send_or_end(&frame, said, 3);
+	close(said[0]);
+	close(listener);
+	keep_session();
+}

@@ -1,0 +1,789 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session: a cell that stays, as the warden leads it.
+ *
+ * Theory of operation. A session's cell is made for it, by the template that its
+ * modules ask for, and belongs to no pool. Its main process is the judge
+ * (guest/session.c), which runs no user code; it alone talks to the warden, and all
+ * it says is how a turn ended and whom to watch.
+ *
+ *   OPENING ── parked ──▶ STEADY
+ *   STEADY ── a run's limit, kill or death, rollback, undo ──▶ CLEARING
+ *   CLEARING ── nothing of the run lives ──▶ RESUMING ── a runner stands ──▶ STEADY
+ *   STEADY ── checkpoint, drop ──▶ NAMING ── done ──▶ STEADY
+ *   any ── the end of its cell, its time, its client's wish ──▶ ended: only why is kept
+ *
+ * Runs come one after another. One has the session until its client says that the
+ * files are collected, so that each result tells of its own run.
+ *
+ * How a run ended is decided as for any other: by the warden's clocks, the
+ * cgroup's counters, and the runner's wait status, which the judge got from the
+ * kernel. A run that is to be ended is not the end of its cell: nobody may fork,
+ * the judge kills all but the checkpoints, and a checkpoint forks a new runner.
+ * Should that fail the cell is killed as any other, and the session with it. */
+#include "warden/warden.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/random.h>
+
+/* --- answers ---------------------------------------------------------------- */
+
+static void put_session(struct session *session, struct bytes *frame)
+{
+	autobytes body = {0};
+	int64_t now = now_us();
+
+	frame_put_text(&body, FIELD_NAME, session->id);
+	frame_put_text(&body, FIELD_TYPE, session->template);
+	frame_put_number(&body, FIELD_RUNS, session->runs);
+	frame_put_number(&body, FIELD_WALL_US, (uint64_t)(now - session->made_us));
+	if (!session->cell) {
+		frame_put_text(&body, FIELD_TEXT, session->why);
+	} else {
+		frame_put_number(&body, FIELD_BUSY, session->current != NULL);
+		frame_put_number(&body, FIELD_WAIT_US,
+				 session->current ? 0 : (uint64_t)(now - session->used_us));
+		frame_put_number(&body, FIELD_IDLE_MS, session->idle_ms);
+		frame_put_number(&body, FIELD_LIFE_MS, session->life_ms);
+		usage_read(session->cell);
+		frame_put_number(&body, FIELD_SIZE, session->cell->usage.memory_bytes);
+		limits_encode(&session->limits, &body, FIELD_LIMITS);
+		bytes_append(&body, session->checkpoints.data, session->checkpoints.length);
+		frame_put(&body, FIELD_POLICY, session->policy.data, session->policy.length);
+	}
+	frame_put(frame, FIELD_SESSION, body.data, body.length);
+}
+
+static void answer(struct session *session)
+{
+	struct client *client = session->asker;
+	autobytes frame = {0};
+	size_t at;
+
+	session->asker = NULL;
+	if (!client)
+		return;
+	at = frame_begin(&frame, MESSAGE_SESSION, session->asked);
+	put_session(session, &frame);
+	bytes_append(&frame, session->lost.data, session->lost.length);
+	frame_end(&frame, at);
+	client_say(client, &frame, NULL, 0);
+}
+
+static void answer_failed(struct session *session, int number, const char *why)
+{
+	struct client *client = session->asker;
+
+	session->asker = NULL;
+	if (client)
+		client_say_failed(client, session->asked, number, why);
+}
+
+void session_forget_asker(struct client *client)
+{
+	struct session *session, *next;
+
+	for (session = TAILQ_FIRST(&client->warden->sessions); session; session = next) {
+		next = TAILQ_NEXT(session, entry);
+		if (session->asker != client)
+			continue;
+		session->asker = NULL;
+		/* Nobody knows its name. */
+		if (session->step == SESSION_OPENING)
+			session_end(session, "its client went away");
+	}
+}
+
+/* --- the end ----------------------------------------------------------------- */
+
+static void session_free(struct session *session)
+{
+	TAILQ_REMOVE(&session->warden->sessions, session, entry);
+	bytes_free(&session->lost);
+	bytes_free(&session->checkpoints);
+	bytes_free(&session->policy);
+	free(session);
+}
+
+/* Of those that ended only the newest are remembered. */
+static void forget_oldest(struct warden *warden)
+{
+	struct session *session, *next;
+
+	for (session = TAILQ_FIRST(&warden->sessions);
+	     session && warden->ended_count > SESSION_ENDED_MAX; session = next) {
+		next = TAILQ_NEXT(session, entry);
+		if (session->cell)
+			continue;
+		warden->ended_count--;
+		session_free(session);
+	}
+}
+
+/* What is left of it is its name and why it ended. */
+static void bury(struct session *session, const char *why)
+{
+	struct warden *warden = session->warden;
+	char text[ERROR_TEXT_MAX];
+
+	if (!session->cell)
+		return;
+	snprintf(session->why, sizeof session->why, "%s", why);
+	snprintf(text, sizeof text, "session %s has ended: %.200s", session->id, session->why);
+	session->cell->session = NULL;
+	session->cell = NULL;
+	warden->session_count--;
+	warden->ended_count++;
+	free_event(&session->timer);
+	close_fd(&session->listing);
+	if (session->step == SESSION_OPENING)
+		answer_failed(session, EPROTO, session->why);
+	else
+		answer_failed(session, EIDRM, text);
+	while (!TAILQ_EMPTY(&session->waiting))
+		claim_fail(TAILQ_FIRST(&session->waiting), EIDRM, text);
+	if (session->current)
+		session->current->session = NULL;
+	session->current = NULL;
+	forget_oldest(warden);
+}
+
+void session_end(struct session *session, const char *why)
+{
+	struct cell *cell = session->cell;
+
+	if (!cell)
+		return;
+	bury(session, why);
+	/* A run in it gets this as its end. */
+	snprintf(cell->why, sizeof cell->why, "its session has ended: %.200s", why);
+	cell_kill(cell, ENDING_FAILED, 0);
+}
+
+void session_cell_lost(struct cell *cell)
+{
+	if (cell->session)
+		bury(cell->session, cell->why[0] ? cell->why : "its cell was killed");
+}
+
+static void on_timeout(evutil_socket_t fd, short what, void *argument)
+{
+	struct session *session = argument;
+	struct cell *cell = session->cell;
+
+	/* Ctrl-C was not heeded. */
+	if (session->step == SESSION_STEADY && cell->state == CELL_RUNNING) {
+		session_survives(cell, ENDING_KILLED, cell->reason);
+		return;
+	}
+	if (session->step != SESSION_STEADY)
+		session_end(session, session->step == SESSION_NAMING
+					     ? "its judge did not answer"
+					     : "it could not return to its checkpoint in time");
+}
+
+void sessions_expire(struct warden *warden)
+{
+	struct session *session, *next;
+	int64_t now = now_us();
+
+	for (session = TAILQ_FIRST(&warden->sessions); session; session = next) {
+		struct cell *cell = session->cell;
+		uint64_t idle_ms = (uint64_t)(now - session->used_us) / 1000;
+		char why[100];
+
+		next = TAILQ_NEXT(session, entry);
+		if (!cell || session->step == SESSION_OPENING)
+			continue;
+		if (session->life_ms &&
+		    (uint64_t)(now - session->made_us) / 1000 > session->life_ms) {
+			session_end(session, "its time was over");
+			continue;
+		}
+		if (session->current || session->step != SESSION_STEADY)
+			continue;
+		if (session->idle_ms && idle_ms > session->idle_ms) {
+			snprintf(why, sizeof why, "it was not used for %llu s",
+				 (unsigned long long)idle_ms / 1000);
+			session_end(session, why);
+			continue;
+		}
+		usage_read(cell);
+		if (cell->usage.cpu_us > SESSION_BUSY_CPU_MS * 1000)
+			session_end(session, "what a run left behind used too much of the "
+					     "processor between runs");
+	}
+}
+
+/* --- the beginning ------------------------------------------------------------ */
+
+/* Whoever knows it may use it: it must not be guessed. */
+static int make_id(char id[40])
+{
+	static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+	uint8_t bits[26];
+
+	if (getrandom(bits, sizeof bits, 0) != sizeof bits)
+		return -EAGAIN;
+	memcpy(id, "ses_", 4);
+	for (size_t i = 0; i < sizeof bits; i++)
+		id[4 + i] = digits[bits[i] & 31];
+	id[4 + sizeof bits] = '\0';
+	return 0;
+}
+
+static int read_open(struct session *session, const struct frame *frame, struct bytes *modules,
+		     struct span *name, struct error *err)
+{
+	struct reader fields = frame_fields(frame);
+	struct field field;
+	int r = 0;
+
+	while (r >= 0 && (r = frame_next_field(&fields, &field)) == 1) {
+		if (field.name == FIELD_LIMITS)
+			r = limits_decode(field.value, &session->limits, err);
+		else if (field.name == FIELD_NAME)
+			*name = field.value;
+		else if (field.name == FIELD_POLICY)
+			r = bytes_append(&session->policy, field.value.data, field.value.length);
+		else if (field.name == FIELD_IDLE_MS)
+			r = field_number(&field, &session->idle_ms);
+		else if (field.name == FIELD_LIFE_MS)
+			r = field_number(&field, &session->life_ms);
+		else if (field.name == FIELD_MODULE) {
+			bytes_append(modules, field.value.data, field.value.length);
+			bytes_append_text(modules, "\n");
+		}
+	}
+	return r < 0 && !err->number ? fail(err, -r, "warden: OPEN_SESSION") : r;
+}
+
+static int begin(struct session *session, const struct frame *frame, struct error *err)
+{
+	struct warden *warden = session->warden;
+	struct span name = {NULL, 0};
+	struct template *template;
+	autobytes modules = {0};
+	struct pool *pool;
+	int r = read_open(session, frame, &modules, &name, err);
+
+	if (r < 0)
+		return r;
+	if (warden->serving.sessions && warden->session_count > warden->serving.sessions)
+		return refuse(err, EBUSY, "busy: there are %u sessions already",
+			      warden->session_count - 1);
+	if (make_id(session->id) < 0)
+		return fail(err, EAGAIN, "warden: getrandom");
+	session->timer = warden_event(warden, -1, 0, PRIORITY_RUN, on_timeout, session);
+	if (!session->timer)
+		return fail(err, ENOMEM, "warden: session");
+	pool = warden->daemon ? pool_choose(warden, name, &modules, err)
+			      : pool_get(warden, &modules, err);
+	template = pool ? pool_template(pool, err) : NULL;
+	if (!template)
+		return -err->number;
+	snprintf(session->template, sizeof session->template, "%s", pool->name);
+	session->cell = cell_make(template, &session->limits, false, session, err);
+	return session->cell ? 0 : -err->number;
+}
+
+int session_open(struct client *client, const struct frame *frame, struct error *err)
+{
+	struct warden *warden = client->warden;
+	struct session *session = calloc(1, sizeof *session);
+
+	if (!session)
+		return fail(err, ENOMEM, "warden: session");
+	session->warden = warden;
+	session->limits = limits_default();
+	session->idle_ms = warden->serving.session_idle_ms;
+	session->life_ms = warden->serving.session_life_ms;
+	session->listing = -1;
+	session->step = SESSION_OPENING;
+	session->asker = client;
+	session->asked = frame->id;
+	session->made_us = session->used_us = now_us();
+	TAILQ_INIT(&session->waiting);
+	TAILQ_INSERT_TAIL(&warden->sessions, session, entry);
+	warden->session_count++;
+	if (begin(session, frame, err) < 0) {
+		int number = err->number == EBADMSG ? EBADMSG : 0;
+
+		client_say_failed(client, frame->id, err->number, err->text);
+		warden->session_count--;
+		free_event(&session->timer);
+		session_free(session);
+		return number ? -number : 0;
+	}
+	return 0;
+}
+
+void session_cell_parked(struct cell *cell)
+{
+	struct session *session = cell->session;
+
+	session->step = SESSION_STEADY;
+	answer(session);
+}
+
+struct session *session_find(struct warden *warden, struct span id)
+{
+	struct session *session;
+
+	TAILQ_FOREACH(session, &warden->sessions, entry)
+	if (span_equals(id, session->id))
+		break;
+	return session;
+}
+
+/* --- runs ---------------------------------------------------------------------- */
+
+static void next_run(struct session *session)
+{
+	struct claim *claim = TAILQ_FIRST(&session->waiting);
+
+	if (!claim || session->current || session->step != SESSION_STEADY || !session->cell ||
+	    session->cell->state != CELL_PARKED)
+		return;
+	TAILQ_REMOVE(&session->waiting, claim, turn);
+	session->current = claim;
+	cell_give(session->cell, claim);
+}
+
+void session_take(struct claim *claim)
+{
+	struct session *session = claim->session;
+	char why[ERROR_TEXT_MAX];
+
+	if (!session->cell) {
+		snprintf(why, sizeof why, "session %s has ended: %.200s", session->id,
+			 session->why);
+		claim->session = NULL;
+		claim_fail(claim, EIDRM, why);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&session->waiting, claim, turn);
+	next_run(session);
+}
+
+void session_run_begins(struct cell *cell)
+{
+	struct mailbox_header *header = cell->header;
+
+	/* What the run before left there is not of this one. */
+	atomic_store(&header->frames_length, 0);
+	atomic_store(&header->request_length, 0);
+	atomic_store(&header->response_length, 0);
+	cell->ended_us = 0;
+	cell->ending = 0;
+	cell->reason = 0;
+	cell->has_status = false;
+	cell->event[0] = cell->detail[0] = cell->why[0] = '\0';
+	cell->sample_count = 0;
+	bytes_clear(&cell->notes);
+	usage_begin_run(cell);
+}
+
+void session_put_end(struct session *session, struct bytes *frame)
+{
+	frame_put_number(frame, FIELD_RUN, session->runs);
+	frame_put_number(frame, FIELD_RESTORED, session->restored);
+	if (session->lost.length > 0)
+		bytes_append(frame, session->lost.data, session->lost.length);
+	session->restored = false;
+	bytes_clear(&session->lost);
+}
+
+/* It is nobody's current run any more. */
+static void step_down(struct session *session)
+{
+	session->current = NULL;
+	session->used_us = now_us();
+	if (session->cell && session->cell->state == CELL_PARKED)
+		usage_begin_run(session->cell); /* what is used now is used between runs */
+}
+
+void session_release(struct claim *claim, int listing)
+{
+	struct session *session = claim->session;
+
+	if (listing >= 0 && session->cell) {
+		close_fd(&session->listing);
+		session->listing = listing;
+	} else {
+		close_fd(&listing);
+	}
+	claim_end(claim);
+}
+
+void session_give_up(struct claim *claim)
+{
+	struct session *session = claim->session;
+	struct cell *cell = session->cell;
+
+	claim->session = NULL;
+	if (session->current != claim) {
+		if (!claim->ended && claim->admitted)
+			TAILQ_REMOVE(&session->waiting, claim, turn);
+		return;
+	}
+	if (cell && cell->claim == claim) {
+		cell->claim = NULL;
+		claim->cell = NULL;
+		if (cell->state == CELL_RUNNING || cell->state == CELL_STOPPING)
+			session_survives(cell, ENDING_KILLED, 0);
+	}
+	step_down(session);
+	next_run(session);
+}
+
+/* --- returning to a checkpoint -------------------------------------------------- */
+
+static int tell_judge(struct session *session, enum message type)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, (uint16_t)type, 0);
+
+	if (type == MESSAGE_RESUME || type == MESSAGE_CLEAR) {
+		frame_put_number(&frame, FIELD_NUMBER, session->choice);
+		frame_put_number(&frame, FIELD_MORE, session->with_files);
+	}
+	if (session->name[0])
+		frame_put_text(&frame, FIELD_NAME, session->name);
+	if (type == MESSAGE_CHECKPOINT)
+		frame_put_number(&frame, FIELD_MORE, session->with_files);
+	frame_end(&frame, at);
+	return frame_send(session->cell->control, &frame, NULL, 0);
+}
+
+static void clear(struct session *session)
+{
+	struct cell *cell = session->cell;
+	struct error err = {0};
+
+	cell_stop_clocks(cell);
+	cell->state = CELL_RESTORING;
+	session->step = SESSION_CLEARING;
+	/* A fork bomb is not to be faster than the judge. */
+	if (cgroup_cell_processes(&cell->warden->cgroups, &cell->cgroup, 0, &err) < 0 ||
+	    tell_judge(session, MESSAGE_CLEAR) < 0) {
+		session_end(session, "its judge is gone");
+		return;
+	}
+	set_timer(session->timer, SESSION_ACT_MS * 1000);
+}
+
+static void on_cleared(struct session *session)
+{
+	struct cell *cell = session->cell;
+	struct error err = {0};
+
+	if (cgroup_cell_processes(&cell->warden->cgroups, &cell->cgroup,
+				  session->limits.processes + SESSION_PROCESSES, &err) < 0 ||
+	    tell_judge(session, MESSAGE_RESUME) < 0) {
+		session_end(session, err.number ? err.text : "its judge is gone");
+		return;
+	}
+	session->step = SESSION_RESUMING;
+}
+
+bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
+{
+	struct session *session = cell->session;
+
+	if (ending == ENDING_FAILED || session->step == SESSION_OPENING)
+		return false;
+	if (cell->state == CELL_RESTORING)
+		return true; /* it is on its way */
+	/* Ctrl-C first: whoever heeds it loses nothing. */
+	if (ending == ENDING_KILLED && cell->claim && cell->state == CELL_RUNNING &&
+	    cell->ending != ENDING_KILLED && reason == KILL_CANCELLED) {
+		cell->ending = ENDING_KILLED;
+		cell->reason = reason;
+		pidfd_send_signal(cell->runner_pidfd, SIGINT, NULL, 0);
+		set_timer(session->timer, SESSION_INTERRUPT_MS * 1000);
+		return true;
+	}
+	cell->ending = ending;
+	cell->reason = reason;
+	if (!cell->ended_us)
+		cell->ended_us = now_us();
+	usage_read(cell);
+	if (cell->usage.oom_kills > 0 && ending == ENDING_EXITED)
+		cell->ending = ENDING_MEMORY;
+	session->choice = CHECKPOINT_LATEST;
+	session->with_files = false;
+	session->name[0] = '\0';
+	clear(session);
+	return true;
+}
+
+static void steady(struct session *session)
+{
+	struct cell *cell = session->cell;
+
+	evtimer_del(session->timer);
+	session->step = SESSION_STEADY;
+	cell->state = CELL_PARKED;
+	/* An anomaly made it deaf. */
+	if (cell->listener_event)
+		event_add(cell->listener_event, NULL);
+	if (cell->claim) {
+		cell_tell_end(cell);
+	} else if (session->asker) {
+		answer(session);
+		session->restored = false;
+		bytes_clear(&session->lost);
+	}
+	if (!session->current)
+		next_run(session);
+}
+
+static void on_resumed(struct session *session, const struct frame *frame, int *fds, size_t count)
+{
+	struct reader fields = frame_fields(frame);
+	struct cell *cell = session->cell;
+	struct field field;
+
+	if (count != 1) {
+		session_end(session, "its judge said something odd");
+		return;
+	}
+	close_fd(&cell->runner_pidfd);
+	cell->runner_pidfd = take_fd(&fds[0]);
+	session->restored = true;
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_NOTE)
+			frame_put(&session->lost, FIELD_LOST, field.value.data, field.value.length);
+	steady(session);
+}
+
+/* A turn is over. */
+static void on_turn(struct session *session, const struct frame *frame)
+{
+	struct cell *cell = session->cell;
+	bool ended = frame_number(frame, FIELD_MORE) != 0;
+
+	if (cell->state == CELL_RESTORING)
+		return; /* it was ended meanwhile */
+	if (ended && cell->state == CELL_PARKED) {
+		/* A thread or a signal ended it between two runs. */
+		session_survives(cell, ENDING_EXITED, 0);
+		return;
+	}
+	if (cell->state != CELL_RUNNING && cell->state != CELL_STOPPING)
+		return;
+	cell->status = (int)frame_number(frame, FIELD_STATUS);
+	cell->has_status = true;
+	if (ended) {
+		if (cell->state == CELL_RUNNING)
+			session_survives(cell, ENDING_EXITED, 0);
+		return;
+	}
+	evtimer_del(session->timer);
+	cell_stop_clocks(cell);
+	cell->ended_us = now_us();
+	usage_read(cell);
+	if (cell->usage.oom_kills > 0) {
+		/* A child was taken. */
+		session_survives(cell, ENDING_MEMORY, 0);
+		return;
+	}
+	/* A cancelled run that heeded the interrupt; one that was being stopped and
+	 * came to its end just then keeps what it did. */
+	if (cell->ending != ENDING_KILLED)
+		cell->ending = ENDING_EXITED;
+	steady(session);
+}
+
+static void on_failed(struct session *session, const struct frame *frame)
+{
+	struct cell *cell = session->cell;
+	char text[ERROR_TEXT_MAX] = "";
+	struct error err = {0};
+
+	frame_text(frame, FIELD_TEXT, text, sizeof text);
+	if (session->step == SESSION_NAMING) {
+		evtimer_del(session->timer);
+		session->step = SESSION_STEADY;
+		answer_failed(session, EINVAL, text);
+		next_run(session);
+	} else if (session->step == SESSION_CLEARING && session->choice != CHECKPOINT_LATEST &&
+		   cgroup_cell_processes(&cell->warden->cgroups, &cell->cgroup,
+					 session->limits.processes + SESSION_PROCESSES,
+					 &err) == 0) {
+		/* What was asked for is not there: nothing was done. */
+		evtimer_del(session->timer);
+		session->step = SESSION_STEADY;
+		cell->state = CELL_PARKED;
+		answer_failed(session, EINVAL, text);
+		next_run(session);
+	} else if (session->step == SESSION_STEADY && cell->state == CELL_RUNNING) {
+		cell_stop_clocks(cell);
+		snprintf(cell->why, sizeof cell->why, "%s", text);
+		cell->ending = ENDING_FAILED;
+		steady(session);
+	} else {
+		snprintf(cell->why, sizeof cell->why, "it could not return to a checkpoint: %.200s",
+			 text);
+		session_end(session, cell->why);
+	}
+}
+
+static void on_acted(struct session *session, const struct frame *frame)
+{
+	struct reader fields = frame_fields(frame);
+	struct field field;
+
+	if (session->step != SESSION_NAMING)
+		return;
+	evtimer_del(session->timer);
+	session->step = SESSION_STEADY;
+	bytes_clear(&session->checkpoints);
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_CHECKPOINT)
+			frame_put(&session->checkpoints, FIELD_CHECKPOINT, field.value.data,
+				  field.value.length);
+	answer(session);
+	next_run(session);
+}
+
+void session_message(struct cell *cell, const struct frame *frame, int *fds, size_t count)
+{
+	struct session *session = cell->session;
+
+	switch (frame->type) {
+	case MESSAGE_TURN:
+		on_turn(session, frame);
+		break;
+	case MESSAGE_CLEARED:
+		if (session->step == SESSION_CLEARING)
+			on_cleared(session);
+		break;
+	case MESSAGE_RESUMED:
+		if (session->step == SESSION_RESUMING)
+			on_resumed(session, frame, fds, count);
+		break;
+	case MESSAGE_ACTED:
+		on_acted(session, frame);
+		break;
+	case MESSAGE_FAILED:
+		on_failed(session, frame);
+		break;
+	default:
+		session_end(session, "its judge said something odd");
+	}
+}
+
+/* --- what else may be asked ------------------------------------------------------ */
+
+static int interrupt(struct session *session, struct error *err)
+{
+	struct cell *cell = session->cell;
+
+	if (cell->state != CELL_RUNNING)
+		return refuse(err, EINVAL, "session %s: no run goes on", session->id);
+	/* As from the run's own client. */
+	cell_kill(cell, ENDING_KILLED, KILL_CANCELLED);
+	answer(session);
+	return 0;
+}
+
+static int act(struct session *session, enum session_action action, struct error *err)
+{
+	switch (action) {
+	case SESSION_END:
+		session->asker = NULL;
+		session_end(session, "it was ended by its client");
+		return 1;
+	case SESSION_INTERRUPT:
+		return interrupt(session, err);
+	case SESSION_CHECKPOINT:
+	case SESSION_DROP:
+		if (!session->name[0])
+			return refuse(err, EINVAL, "a checkpoint has a name of 1 to %d bytes",
+				      SESSION_NAME_BYTES_MAX);
+		session->with_files = action == SESSION_DROP;
+		session->step = SESSION_NAMING;
+		set_timer(session->timer, SESSION_ACT_MS * 1000);
+		if (tell_judge(session, MESSAGE_CHECKPOINT) < 0)
+			session_end(session, "its judge is gone");
+		return 0;
+	case SESSION_ROLLBACK:
+	case SESSION_UNDO:
+		session->choice = action == SESSION_UNDO ? CHECKPOINT_PREVIOUS : CHECKPOINT_NAMED;
+		session->with_files = true;
+		clear(session);
+		return 0;
+	default:
+		return refuse(err, EBADMSG, "warden: action %d", action);
+	}
+}
+
+int session_act(struct client *client, const struct frame *frame, struct error *err)
+{
+	enum session_action action = (enum session_action)frame_number(frame, FIELD_ACTION);
+	char id[40] = "", name[SESSION_NAME_BYTES_MAX + 1] = "";
+	struct session *session;
+	struct error why = {0};
+	int r;
+
+	frame_text(frame, FIELD_SESSION, id, sizeof id);
+	frame_text(frame, FIELD_NAME, name, sizeof name);
+	session = session_find(client->warden, (struct span){(const uint8_t *)id, strlen(id)});
+	if (!session)
+		r = refuse(&why, ENOENT, "there is no session %.36s", id);
+	else if (!session->cell)
+		r = refuse(&why, EIDRM, "session %s has ended: %.200s", session->id, session->why);
+	else if (session->asker)
+		r = refuse(&why, EBUSY, "session %s: something else was asked of it just now",
+			   session->id);
+	else if ((session->current || session->step != SESSION_STEADY) && action != SESSION_END &&
+		 action != SESSION_INTERRUPT)
+		r = refuse(&why, EBUSY, "session %s: a run goes on", session->id);
+	else {
+		session->asker = client;
+		session->asked = frame->id;
+		session->used_us = now_us();
+		snprintf(session->name, sizeof session->name, "%s", name);
+		r = act(session, action, &why);
+		if (r < 0)
+			session->asker = NULL;
+	}
+	if (r < 0) {
+		client_say_failed(client, frame->id, why.number, why.text);
+	} else if (r == 1) {
+		autobytes answered = {0};
+		size_t at = frame_begin(&answered, MESSAGE_SESSION, frame->id);
+
+		frame_end(&answered, at);
+		client_say(client, &answered, NULL, 0);
+	}
+	return 0;
+}
+
+int session_list(struct client *client, const struct frame *frame, struct error *err)
+{
+	autobytes answered = {0};
+	size_t at = frame_begin(&answered, MESSAGE_SESSION, frame->id);
+	struct session *session;
+	char id[40] = "";
+
+	frame_text(frame, FIELD_SESSION, id, sizeof id);
+	TAILQ_FOREACH(session, &client->warden->sessions, entry)
+	{
+		/* One message holds them all, or as many as fit: the living first asked. */
+		if ((id[0] ? strcmp(id, session->id) == 0 : session->cell != NULL) &&
+		    session->step != SESSION_OPENING && answered.length < FRAME_MESSAGE_MAX - 4096)
+			put_session(session, &answered);
+	}
+	frame_end(&answered, at);
+	client_say(client, &answered, NULL, 0);
+	return 0;
+}

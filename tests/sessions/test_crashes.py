@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that does not end by itself, and what is there after it."""
+import random
+
+import pytest
+
+# What ends a run: the code, its status, and one thing of its result.
+CRASHES = {
+    "segfault": ("import ctypes\nctypes.string_at(0)", "crashed", ("signal", 11)),
+    "abort": ("import os\nos.abort()", "crashed", ("signal", 6)),
+    "kill": ("import os\nos.kill(os.getpid(), 9)", "crashed", ("signal", 9)),
+    "exit": ("import os\nos._exit(1)", "error", ("exit_code", 1)),
+    "loop": ("while True: pass", "timeout", ("signal", 9)),
+    "one long call": ("sum(range(10 ** 12))", "timeout", ("signal", 9)),
+    "no interrupt": ("while True:\n    try:\n        while True: pass\n    except BaseException: pass",
+                     "timeout", ("signal", 9)),
+    "memory": ("hold = []\nwhile True: hold.append(bytearray(1 << 20))", "memory_limit",
+               ("signal", 9)),
+    "memory of a child": ("import os\npid = os.fork()\nif not pid:\n    hold = []\n"
+                          "    while True: hold.append(bytearray(1 << 20))\n"
+                          "os.waitpid(pid, 0)\nimport time\ntime.sleep(1)",
+                          "memory_limit", ("signal", 9)),
+    "output": ("while True: print('x' * 1000)", "output_limit", ("signal", 9)),
+    "fork bomb": ("import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
+                  "timeout", ("signal", 9)),
+    "stopped": ("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)", "timeout",
+                ("signal", 9)),
+    "exec": ("import os\nos.execv('/bin/true', ['true'])", "ok", ("exit_code", 0)),
+}
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_variables_are_as_before_and_files_as_left(session, name):
+    code, status, (key, value) = CRASHES[name]
+    session.ok("state = {'a': [1, 2]}\nimport math")
+    session.ok("state['b'] = math.pi")
+    result = session.run("state['b'] = 'changed'\nnew = 1\nopen('left', 'w').write('here')\n" + code,
+                         time_ms=700, cpu_ms=5000)
+    assert (result["status"], result[key]) == (status, value), result
+    assert result["session"]["restored"] is True and result["session"]["lost"] in \
+        ([], ["1 child process"]) or name == "fork bomb", result
+    assert [f["path"] for f in result["files"]] == ["left"]
+    after = session.ok("state, 'new' in globals(), open('left').read()")
+    assert after["value"]["text/plain"] == "({'a': [1, 2], 'b': 3.141592653589793}, False, 'here')"
+    assert after["session"]["restored"] is False
+
+
+def test_output_before_the_end_is_there(session):
+    result = session.run("print('before')\nimport ctypes\nctypes.string_at(0)")
+    assert result["stdout"] == "before\n" and result["status"] == "crashed"
+
+
+def test_where_it_stood(session):
+    session.ok("def spin():\n    while True:\n        pass")
+    result = session.run("spin()", time_ms=400)
+    assert [(f["file"], f["function"]) for f in result["error"]["frames"]] == \
+        [("<run 2>", "<module>"), ("<run 1>", "spin")], result["error"]
+
+
+def test_again_and_again(session):
+    session.ok("x = 1")
+    for _ in range(10):
+        assert session.run("x = 2\nimport os\nos._exit(7)")["exit_code"] == 7
+        assert session.value("x") == "1"
+
+
+def test_in_the_first_run(session):
+    assert session.run("import os\nos._exit(4)")["exit_code"] == 4
+    assert session.value("1 + 1") == "2"
+
+
+def test_crashes_one_after_another(session):
+    session.ok("x = 1")
+    for code in ("import os\nos._exit(7)", "import ctypes\nctypes.string_at(0)"):
+        session.run(code)
+        session.run(code)
+    assert session.value("x") == "1"
+
+
+def test_what_is_lost_is_told(session):
+    session.ok("import subprocess\nchild = subprocess.Popen(['sleep', '100'])\nx = 1")
+    session.ok("import socket\none, other = socket.socketpair()\nimport os\nends = os.pipe()")
+    result = session.run("os._exit(1)")
+    assert result["session"]["lost"] == ["4 open pipes, sockets or the like",
+                                         "1 child process"], result["session"]
+    assert session.value("x, one.recv(1)") == "(1, b'')"
+    result = session.run("one.send(b'x')")
+    assert result["error"]["type"] == "BrokenPipeError", result
+
+
+def test_while_threads_run_there_is_no_checkpoint(session):
+    session.ok("x = 1")
+    session.ok("import threading, time\n"
+               "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\ny = 2")
+    session.ok("z = 3")
+    result = session.run("import os\nos._exit(1)")
+    assert result["session"]["lost"] == ["what was done since run 1: threads were running"], result
+    assert session.value("x, 'y' in globals(), 'z' in globals()") == "(1, False, False)"
+
+
+def test_between_two_runs(session):
+    session.ok("x = 1")
+    session.ok("import os, threading\nthreading.Timer(0.1, os._exit, (1,)).start()\ny = 2")
+    import time
+    time.sleep(0.6)
+    result = session.ok("x, 'y' in globals()")
+    assert result["value"]["text/plain"] == "(1, False)"
+    assert result["session"]["restored"] is True and result["session"]["lost"] == \
+        ["what was done since run 1: threads were running"]
+
+
+def test_open_files_have_their_offsets(session):
+    session.ok("out = open('log', 'w')\nout.write('one\\n')\nout.flush()\n"
+               "reader = open('/etc/passwd')\nfirst = reader.read(4)")
+    session.run("reader.read()\nout.write('two\\n')\nout.flush()\nimport os\nos._exit(1)")
+    session.ok("out.write('three\\n')\nout.flush()")
+    assert session.value("reader.tell() == 4 or len(reader.read()) > 0, open('log').read()") == \
+        "(True, 'one\\nthree\\n')"
+
+
+def test_shared_memory_is_as_it_was(session):
+    session.ok("import mmap\nm = mmap.mmap(-1, 4096)\nm[:3] = b'old'")
+    session.run("m[:3] = b'new'\nimport os\nos._exit(1)")
+    assert session.value("bytes(m[:3])") == "b'old'"
+
+
+def test_random_numbers_are_not_repeated(session):
+    session.ok("import random, uuid, os, tempfile")
+    seen = set()
+    for _ in range(4):
+        result = session.run("print(random.random(), uuid.uuid4(), tempfile.mktemp())\n"
+                             "import sys\nsys.stdout.flush()\nos._exit(1)")
+        seen.add(result["stdout"])
+    assert len(seen) == 4
+
+
+def test_an_interrupt_that_is_heeded_loses_nothing(session):
+    session.ok("steps = 0")
+    result = session.run("import time\ntry:\n    while True:\n        steps += 1\n"
+                         "        time.sleep(0.01)\nexcept KeyboardInterrupt:\n    caught = True",
+                         cancel_ms=300, time_ms=20000)
+    assert result["status"] == "cancelled" and result["session"]["restored"] is False, result
+    assert session.value("caught, steps > 5") == "(True, True)"
+
+
+def test_an_interrupt_in_plain_code(session):
+    session.ok("x = 1")
+    result = session.run("import time\ny = 2\ntime.sleep(100)", cancel_ms=300, time_ms=200000)
+    assert result["status"] == "cancelled" and result["session"]["restored"] is False, result
+    assert session.value("x, y") == "(1, 2)"
+
+
+def test_an_interrupt_that_is_not_heeded(session):
+    session.ok("x = 1")
+    result = session.run("y = 2\nsum(range(10 ** 12))", cancel_ms=300, time_ms=200000,
+                         cpu_ms=200000)
+    assert result["status"] == "cancelled" and result["session"]["restored"] is True, result
+    assert session.value("x, 'y' in globals()") == "(1, False)"
+
+
+def test_the_script_of_twelve_runs(tool):
+    """Load a CSV, transform, and everything that ends a run, each followed by one that still sees
+    the data."""
+    session = tool.open(template="pandas", memory_bytes=300 << 20)
+    session.ok("import pandas as pd\n"
+               "open('d.csv', 'w').write('k,v\\n' + '\\n'.join(f'{i % 3},{i}' for i in range(90)))\n"
+               "frame = pd.read_csv('d.csv')", time_ms=30000, cpu_ms=30000)
+    session.ok("frame['w'] = frame.v * 2\nsums = frame.groupby('k').w.sum()", time_ms=30000,
+               cpu_ms=30000)
+    for name in ("segfault", "loop", "memory", "exit", "fork bomb"):
+        code, status, (key, value) = CRASHES[name]
+        result = session.run("frame = sums = None\n" + code, time_ms=3000, cpu_ms=5000)
+        assert (result["status"], result[key]) == (status, value), result
+        assert result["session"]["restored"] is True
+        assert session.ok("len(frame), list(sums)", time_ms=30000, cpu_ms=30000)["value"][
+            "text/plain"] == "(90, [2610, 2670, 2730])"
+
+
+@pytest.mark.full
+def test_two_hundred_sessions(tool):
+    """Each with 50 runs, of which some crash: no variable is lost that was set before."""
+    chance = random.Random(5)
+    crashes = ["import os\nos._exit(1)", "import ctypes\nctypes.string_at(0)",
+               "import os\nos.kill(os.getpid(), 9)", "1 / 0"]
+    for _ in range(200):
+        session = tool.open()
+        session.ok("seen = []")
+        expected = []
+        for n in range(50):
+            if chance.random() < 0.3:
+                session.run(f"later = {n}\n" + chance.choice(crashes))
+            else:
+                session.ok(f"seen.append({n})")
+                expected.append(n)
+        assert session.value("seen") == str(expected)
+        session.call("end")

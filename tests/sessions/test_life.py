@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions of a daemon: who may use them, how long they live, and what is left of them."""
+import threading
+import time
+
+import pytest
+
+from conftest import Refused, Session
+
+
+@pytest.fixture
+def daemon(serve):
+    return serve({"bare": (1, 2)})
+
+
+def test_from_another_engine(daemon, attach):
+    one, other = attach(daemon), attach(daemon)
+    session = one.open()
+    session.ok("x = 1\nopen('a', 'w').write('a')")
+    seen = Session(other, {"id": session.id})
+    result = seen.ok("x += 1\nx")
+    assert result["value"]["text/plain"] == "2" and result["files"] == []
+    assert result["template"] == "bare" and result["session"]["run"] == 2
+    one.close()
+    assert seen.value("x") == "2"
+    seen.call("end")
+    with pytest.raises(Refused) as refused:
+        seen.run("x")
+    assert refused.value.errno == "EIDRM" and "ended by its client" in refused.value.text
+
+
+def test_list_and_info(daemon, attach):
+    tool = attach(daemon)
+    assert tool.call("list") == []
+    sessions = [tool.open(policy="open") for _ in range(3)]
+    assert sorted(i["id"] for i in tool.call("list")) == sorted(s.id for s in sessions)
+    sessions[0].ok("x = bytearray(20 << 20)")
+    info = sessions[0].call("info")
+    assert info["runs"] == 1 and info["memory_bytes"] > 20 << 20 and not info["busy"]
+    assert info["template"] == "bare" and info["ended"] == ""
+    sessions[1].call("end")
+    assert len(tool.call("list")) == 2
+    assert "ended by its client" in sessions[1].call("info")["ended"]
+
+
+def test_no_such_session(daemon, attach):
+    tool = attach(daemon)
+    for name in ("ses_nosuchsession", "x" * 100, ""):
+        with pytest.raises(Refused) as refused:
+            Session(tool, {"id": name}).run("1")
+        assert refused.value.errno == "ENOENT", refused.value
+        with pytest.raises(Refused) as refused:
+            Session(tool, {"id": name}).call("end")
+        assert refused.value.errno == "ENOENT"
+
+
+def test_names_are_not_alike(daemon, attach):
+    tool = attach(daemon)
+    names = {tool.open().id for _ in range(5)}
+    assert len(names) == 5 and all(len(name) == 30 for name in names)
+
+
+def test_one_run_at_a_time(daemon, attach):
+    tool, other = attach(daemon), attach(daemon)
+    session = tool.open()
+    session.ok("order = []")
+    thread = threading.Thread(target=lambda: session.ok(
+        "import time\norder.append(1)\ntime.sleep(1)\norder.append(2)"))
+    thread.start()
+    time.sleep(0.4)
+    seen = Session(other, {"id": session.id})
+    with pytest.raises(Refused, match="a run goes on"):
+        seen.call("undo")
+    assert seen.call("info")["busy"] is True
+    assert seen.value("order") == "[1, 2]"
+    thread.join()
+
+
+def test_an_interrupt_from_elsewhere(daemon, attach):
+    tool, other = attach(daemon), attach(daemon)
+    session = tool.open()
+    results = []
+    thread = threading.Thread(target=lambda: results.append(
+        session.run("x = 1\nimport time\ntime.sleep(1000)", time_ms=60000)))
+    thread.start()
+    time.sleep(0.5)
+    seen = Session(other, {"id": session.id})
+    seen.call("interrupt")
+    thread.join(20)
+    assert results[0]["status"] == "cancelled", results
+    assert seen.value("x") == "1"
+    with pytest.raises(Refused, match="no run goes on"):
+        seen.call("interrupt")
+
+
+def test_a_client_that_goes_away(daemon, attach):
+    """Its run is ended; what was there before is there for the next."""
+    tool, other = attach(daemon), attach(daemon)
+    session = tool.open()
+    session.ok("x = 1")
+    threading.Thread(target=lambda: pytest.raises(
+        AssertionError, session.run, "x = 2\nimport time\ntime.sleep(1000)",
+        time_ms=60000), daemon=True).start()
+    time.sleep(0.5)
+    tool.process.kill()
+    result = Session(other, {"id": session.id}).ok("x")
+    assert result["value"]["text/plain"] == "1"
+
+
+def test_ended_while_a_run_goes_on(daemon, attach):
+    tool, other = attach(daemon), attach(daemon)
+    session = tool.open()
+    results = []
+    thread = threading.Thread(target=lambda: results.append(
+        session.run("import time\ntime.sleep(1000)", time_ms=60000)))
+    thread.start()
+    time.sleep(0.5)
+    Session(other, {"id": session.id}).call("end")
+    thread.join(20)
+    assert results[0]["status"] == "internal_error" and "its session has ended" in \
+        results[0]["error"]["message"], results
+
+
+def test_time_is_over(serve, attach):
+    tool = attach(serve({"bare": (1, 1)}, session_idle="1s", session_life="60s"))
+    idle, used, short = tool.open(), tool.open(idle_ms=60000), tool.open(life_ms=2000)
+    for _ in range(8):
+        if _ < 3:
+            short.ok("1")
+        time.sleep(0.5)
+    with pytest.raises(Refused, match="was not used for"):
+        idle.run("1")
+    with pytest.raises(Refused, match="its time was over|was not used for"):
+        short.run("1")
+    assert used.value("1") == "1"
+
+
+def test_so_many_and_no_more(serve, attach):
+    tool = attach(serve({"bare": (1, 1)}, sessions=2))
+    first, _ = tool.open(), tool.open()
+    with pytest.raises(Refused, match="2 sessions already") as refused:
+        tool.open()
+    assert refused.value.errno == "EBUSY"
+    first.call("end")
+    tool.open()
+
+
+def test_what_is_left_behind_may_not_work_on(serve, attach):
+    tool = attach(serve({"bare": (1, 1)}))
+    session = tool.open()
+    session.ok("import threading\ndef spin():\n    while True: pass\n"
+               "threading.Thread(target=spin, daemon=True).start()")
+    deadline = time.monotonic() + 60 * tool.product.SLOW
+    while not session.call("info")["ended"] and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert "too much of the processor" in session.call("info")["ended"]
+
+
+def test_the_daemon_ends_and_so_do_they(serve, attach):
+    daemon = serve({"bare": (1, 1)})
+    session = attach(daemon).open()
+    session.ok("import subprocess\nsubprocess.Popen(['sleep', '1000'])")
+    assert daemon.stop() == 0
+
+
+def test_the_warden_is_killed(serve, attach):
+    import os
+    import signal
+    daemon = serve({"bare": (1, 1)})
+    tool = attach(daemon)
+    session = tool.open()
+    os.kill(daemon.roles()["warden"][0], signal.SIGKILL)
+    daemon.says("serving on", times=2)
+    with pytest.raises(Refused):
+        session.run("1")
+    assert tool.open().value("1") == "1"
