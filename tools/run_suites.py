@@ -52,7 +52,7 @@ class Suite:
                  aside=False):
         self.name, self.command, self.count = name, command, count
         self.environment, self.minutes, self.when = environment or {}, minutes, when
-        self.aside = aside  # in the second lane: other builds, and other machines
+        self.aside = aside  # in the second lane: other builds, other users, other machines
 
 
 def pytest(folder, report, *more):
@@ -94,7 +94,8 @@ def suites(build, full):
                                 {"EXECPY_MODE": mode, "EXECPY_SLOW": "3"},
                                 minutes=60 if full else 8,
                                 when="full" if folder in ("daemon", "sessions") and mode == "user"
-                                and root else "always"))
+                                and root else "always",
+                                aside=root and mode == "user"))
     for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),
                                ("e2e", "root", "full"), ("attacks", "user", "full")):
         if mode == "root" and not root:
