@@ -251,6 +251,8 @@ int listing_read(int fd, struct listing *ret_listing, struct error *err);
 int listing_write(const struct listing *listing, struct error *err);
 void listing_add(struct listing *listing, const char *name, const struct stat *info,
 		 const char *sha256);
+/* Whether one says the same as another that was read. */
+bool listing_is(const struct listing *listing, const struct listing *other);
 struct listed *listing_find(const struct listing *listing, const char *name);
 void listing_free(struct listing *listing);
 

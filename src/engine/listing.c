@@ -30,6 +30,21 @@ struct listed *listing_find(const struct listing *listing, const char *name)
 	return bsearch(&key, listing->files, listing->count, sizeof key, by_name);
 }
 
+bool listing_is(const struct listing *listing, const struct listing *other)
+{
+	if (listing->count != other->count)
+		return false;
+	for (size_t i = 0; i < listing->count; i++) {
+		const struct listed *one = &listing->files[i];
+		const struct listed *same = listing_find(other, one->name);
+
+		if (!same || same->inode != one->inode || same->size != one->size ||
+		    same->changed_ns != one->changed_ns || strcmp(same->sha256, one->sha256) != 0)
+			return false;
+	}
+	return true;
+}
+
 void listing_add(struct listing *listing, const char *name, const struct stat *info,
 		 const char *sha256)
 {

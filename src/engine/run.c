@@ -35,7 +35,7 @@ static void release(struct run *run)
 	struct error err = {0};
 	autofd listing = -1;
 
-	if (run->listed)
+	if (run->listed && !listing_is(&run->after, &run->before))
 		listing = listing_write(&run->after, &err);
 	frame_end(&frame, at);
 	/* A warden that is gone has nothing to release. */

@@ -125,13 +125,16 @@ def test_shared_memory_is_as_it_was(session):
 
 
 def test_random_numbers_are_not_repeated(session):
-    session.ok("import random, uuid, os, tempfile")
-    seen = set()
-    for _ in range(4):
-        result = session.run("print(random.random(), uuid.uuid4(), tempfile.mktemp())\n"
-                             "import sys\nsys.stdout.flush()\nos._exit(1)")
-        seen.add(result["stdout"])
-    assert len(seen) == 4
+    session.ok("import random, uuid, os, tempfile, ssl, secrets, numpy\nos.getpid()",
+               time_ms=30000, cpu_ms=30000)
+    seen = [set() for _ in range(7)]
+    for _ in range(5):
+        result = session.run("print(random.random(), uuid.uuid4(), uuid.uuid1(), tempfile.mktemp(),\n"
+                             "      ssl.RAND_bytes(8).hex(), secrets.token_hex(8),\n"
+                             "      numpy.random.random())\nos._exit(1)")
+        for found, word in zip(seen, result["stdout"].split()):
+            found.add(word)
+    assert [len(found) for found in seen] == [5] * 7, seen
 
 
 def test_an_interrupt_that_is_heeded_loses_nothing(session):
