@@ -48,7 +48,7 @@ packages_of()
 	bench)		# what cold starts and the verifier are compared with
 		echo bubblewrap bandit pyflakes3 ;;
 	peers)		# what warm runs are compared with; Pyodide itself comes from npm
-		echo bubblewrap firejail runc runsc nodejs npm ;;
+		echo bubblewrap firejail runc runsc nodejs npm python3-ipykernel python3-jupyter-client ;;
 	qemu)		# the machine in which cgroup v2 is tested; virtiofsd is in -common
 		echo qemu-system-x86 qemu-system-common cpio kmod xz-utils ;;
 	*)
