@@ -75,6 +75,7 @@ static struct {
 	bool returning;                   /* it was asked for: nothing is lost by it */
 	bool due;                         /* a checkpoint is to be made */
 	int64_t due_us;                   /* not before */
+	int64_t asked_us;                 /* for the one on its way */
 	uint64_t cost_us;                 /* what the last took */
 	int64_t began_us, ran_us;         /* the run; all since the last checkpoint */
 	char why[80];                     /* none could be made */
@@ -249,6 +250,7 @@ static void ask_checkpoint(void)
 		return;
 	if (send_pair(session.runner.socket, MESSAGE_CHECKPOINT, &session.coming) < 0)
 		return;
+	session.asked_us = now_us();
 	/* While it forks. Nothing runs but threads that the code left. */
 	snapshot_release(look_at_files(false, &refused));
 }
@@ -753,6 +755,12 @@ static int next_wait_ms(void)
 {
 	int64_t left;
 
+	if (session.coming.socket >= 0) {
+		left = session.asked_us + SESSION_CHECKPOINT_MS * 1000 - now_us();
+		return left <= 0 ? 0 : (int)(left / 1000) + 1;
+	}
+	if (session.next.socket >= 0)
+		return -1; /* the warden's patience ends first */
 	if (!session.due || session.state != IDLE)
 		return -1;
 	left = session.due_us - now_us();
@@ -775,12 +783,14 @@ static _Noreturn void keep_session(void)
 			[NEXT] = {.fd = session.next.socket, .events = POLLIN},
 		};
 		struct signalfd_siginfo info;
-		int wait_ms = busy ? -1 : next_wait_ms(), r;
+		int wait_ms = next_wait_ms(), r;
 
-		if (wait_ms == 0) {
+		if (wait_ms == 0 && busy)
+			end_coming("it took too long");
+		else if (wait_ms == 0)
 			ask_checkpoint();
+		if (wait_ms == 0)
 			continue;
-		}
 		r = poll(polled, POLLED, wait_ms);
 		if (r < 0 && errno != EINTR)
 			_exit(1);

@@ -109,6 +109,16 @@ def test_between_two_runs(session):
         ["what was done since run 1: threads were running"]
 
 
+def test_hooks_that_hang(session):
+    """Code can hang the fork of a checkpoint, and then pays for it with its own time."""
+    session.ok("x = 1")
+    session.ok("import os, time\nos.register_at_fork(before=lambda: time.sleep(10 ** 6))\ny = 2")
+    result = session.run("z = 3", time_ms=500)
+    assert result["status"] == "timeout" and result["session"]["restored"] is True, result
+    assert result["session"]["lost"] == ["what was done since run 1: it took too long"], result
+    assert session.value("x, 'y' in globals()") == "(1, False)"
+
+
 def test_open_files_have_their_offsets(session):
     session.ok("out = open('log', 'w')\nout.write('one\\n')\nout.flush()\n"
                "reader = open('/etc/passwd')\nfirst = reader.read(4)")
