@@ -67,7 +67,7 @@
 #define SESSION_ENDED_MAX            256   /* ended sessions that are remembered */
 #define SESSION_TABLES_KIB           1024  /* page tables of 512 MiB: a fork waits for a pause */
 #define SESSION_CHECKPOINT_SHARE     10    /* of, or for runs that took, ten times what it takes */
-#define SESSION_CHECKPOINT_MS       5000  /* for one to be there: hooks of the code's may hang */
+#define SESSION_CHECKPOINT_MS        5000  /* for one to be there: hooks of the code's may hang */
 #define SESSION_FORK_WAIT_MS         5000  /* for what was killed to be dead */
 #define SESSION_INTERRUPT_MS         500   /* for KeyboardInterrupt to be heeded */
 #define SESSION_ACT_MS               10000 /* for what the judge is asked to do */
