@@ -85,6 +85,8 @@ static void answer_failed(struct session *session, int number, const char *why)
 		client_say_failed(client, session->asked, number, why);
 }
 
+static void end_by_wish(struct session *session, const char *why);
+
 void session_forget_asker(struct client *client)
 {
 	struct session *session, *next;
@@ -96,7 +98,7 @@ void session_forget_asker(struct client *client)
 		session->asker = NULL;
 		/* Nobody knows its name. */
 		if (session->step == SESSION_OPENING)
-			session_end(session, "its client went away");
+			end_by_wish(session, "its client went away");
 	}
 }
 
@@ -154,6 +156,7 @@ static void bury(struct session *session, const char *why)
 	forget_oldest(warden);
 }
 
+/* It broke: a run in it failed by our fault. */
 void session_end(struct session *session, const char *why)
 {
 	struct cell *cell = session->cell;
@@ -161,9 +164,17 @@ void session_end(struct session *session, const char *why)
 	if (!cell)
 		return;
 	bury(session, why);
-	/* A run in it gets this as its end. */
 	snprintf(cell->why, sizeof cell->why, "its session has ended: %.200s", why);
 	cell_kill(cell, ENDING_FAILED, 0);
+}
+
+/* Somebody, or its time, ended it: so is a run in it. */
+static void end_by_wish(struct session *session, const char *why)
+{
+	struct cell *cell = session->cell;
+
+	bury(session, why);
+	cell_kill(cell, ENDING_KILLED, KILL_CANCELLED);
 }
 
 void session_cell_lost(struct cell *cell)
@@ -203,7 +214,7 @@ void sessions_expire(struct warden *warden)
 			continue;
 		if (session->life_ms &&
 		    (uint64_t)(now - session->made_us) / 1000 > session->life_ms) {
-			session_end(session, "its time was over");
+			end_by_wish(session, "its time was over");
 			continue;
 		}
 		if (session->current || session->step != SESSION_STEADY)
@@ -211,12 +222,12 @@ void sessions_expire(struct warden *warden)
 		if (session->idle_ms && idle_ms > session->idle_ms) {
 			snprintf(why, sizeof why, "it was not used for %llu s",
 				 (unsigned long long)idle_ms / 1000);
-			session_end(session, why);
+			end_by_wish(session, why);
 			continue;
 		}
 		usage_read(cell);
 		if (cell->usage.cpu_us > SESSION_BUSY_CPU_MS * 1000)
-			session_end(session, "what a run left behind used too much of the "
+			end_by_wish(session, "what a run left behind used too much of the "
 					     "processor between runs");
 	}
 }
@@ -630,9 +641,10 @@ static void on_failed(struct session *session, const struct frame *frame)
 		cell->ending = ENDING_FAILED;
 		steady(session);
 	} else {
-		snprintf(cell->why, sizeof cell->why, "it could not return to a checkpoint: %.200s",
-			 text);
-		session_end(session, cell->why);
+		char why[ERROR_TEXT_MAX];
+
+		snprintf(why, sizeof why, "it could not return to a checkpoint: %.200s", text);
+		session_end(session, why);
 	}
 }
 
@@ -700,7 +712,7 @@ static int act(struct session *session, enum session_action action, struct error
 	switch (action) {
 	case SESSION_END:
 		session->asker = NULL;
-		session_end(session, "it was ended by its client");
+		end_by_wish(session, "it was ended by its client");
 		return 1;
 	case SESSION_INTERRUPT:
 		return interrupt(session, err);
