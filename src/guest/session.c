@@ -57,7 +57,8 @@ struct checkpoint {
 	char name[SESSION_NAME_BYTES_MAX + 1]; /* "": none */
 };
 
-#define CHECKPOINTS_MAX (SESSION_CHECKPOINTS_MAX + 2)
+/* The latest, the one before it, and one that is just coming in. */
+#define CHECKPOINTS_MAX (SESSION_CHECKPOINTS_MAX + 3)
 
 enum judge_state { IDLE, RUNNING, LOST };
 

@@ -94,6 +94,19 @@ def test_bounds_and_names(session):
     assert session.value("x") == "8"
 
 
+def test_with_all_names_taken_runs_are_still_covered(session):
+    for n in range(8):
+        session.ok(f"x = {n}")
+        session.call("checkpoint", name=f"c{n}")
+    for n in range(8, 12):
+        session.ok(f"x = {n}")
+        result = session.run("import os\nos._exit(1)")
+        assert result["session"]["lost"] == [], result
+        assert session.value("x") == str(n)
+    session.call("undo")
+    assert session.value("x") == "11"
+
+
 def test_what_is_in_the_workspace_comes_back_whole(session):
     session.ok("import os\nos.makedirs('d/e')\nos.symlink('nowhere', 'link')\n"
                "open('d/e/run', 'wb').write(bytes(range(256)) * 100)\nos.chmod('d/e/run', 0o755)\n"
