@@ -36,7 +36,8 @@ struct execpy_options {
 	/* The daemon's socket. NULL: $EXECPY_SOCKET, which like this one must be
 	 * there; else $XDG_RUNTIME_DIR/execpy.sock or /run/execpy.sock, if there. */
 	const char *socket;
-	bool no_daemon; /* a warden of one's own, whatever is there */
+	bool no_daemon;   /* a warden of one's own, whatever is there */
+	bool daemon_only; /* -ENOENT where there is no daemon */
 };
 
 /* Starts an engine: connects it to a daemon, or starts a warden of its own. Returns 0, or a
@@ -282,6 +283,14 @@ EXECPY_API const char *execpy_result_explanation(struct execpy_result *result);
  * the result. 0 when it was in none. */
 EXECPY_API uint64_t execpy_result_session_run(struct execpy_result *result, bool *ret_restored,
 					      const char **ret_lost);
+
+/* How many things the run displayed: figures, and what it gave to display(). */
+EXECPY_API size_t execpy_result_displays(const struct execpy_result *result);
+/* The content of one MIME type ("text/plain", "image/png" …) of a display, from 0, or
+ * of the last expression's value, which is -1: the guest's own bytes, a picture's not
+ * in base64. False when there is none. Owned by the result. */
+EXECPY_API bool execpy_result_bundle(const struct execpy_result *result, int index,
+				     const char *mime, const void **ret_data, size_t *ret_length);
 
 /* One entry of the workspace that the run created or changed. */
 struct execpy_artifact {

@@ -80,6 +80,8 @@ int remote_connect(struct execpy_engine *engine, const struct execpy_options *op
 		return 0;
 	/* One that was named must be there; one that may be there need not. */
 	fd = remote_dial(named, path, named ? err : &ignored);
+	if (fd < 0 && !named && options && options->daemon_only)
+		return refuse(err, ENOENT, "no daemon is running");
 	if (fd < 0)
 		return named ? fd : 0;
 	copy = strdup(path);
