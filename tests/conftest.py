@@ -146,7 +146,7 @@ def serve(product, watch, place):
 @pytest.fixture(scope="module")
 def shared(product):
     """One daemon for the tests of a module that do it no harm."""
-    place = product.directory(f"daemon-{id(product)}")
+    place = product.directory(f"daemon-{next(_serial)}")
     daemon = Daemon(product, place, configuration({"bare": (2, 2), "numpy": (1, 1)}))
     daemon.settle(3)
     yield daemon

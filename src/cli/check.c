@@ -489,7 +489,7 @@ int command_check(int argc, char **argv)
 		{"--no-daemon", &options.no_daemon},
 		{NULL, NULL},
 	};
-	const struct options_syntax syntax = {"check", help_text, flags, valued, false};
+	const struct options_syntax syntax = {"check", help_text, flags, valued, NULL, false};
 	int status = options_parse(&options, &syntax, argc, argv);
 
 	status = status > 0 ? status - 1 : check(&report, &options);

@@ -23,6 +23,7 @@ int command_run(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_check(int argc, char **argv);
+int command_session(int argc, char **argv);
 
 /* "execpy: " and one line on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -35,6 +36,9 @@ int read_whole(const char *path, size_t limit, struct bytes *out, struct execpy_
 
 /* Writes everything or says why not: 0 or a negative errno. */
 int write_whole(int fd, const void *data, size_t length);
+
+/* The same to stdout: 0, or an exit status with a line printed. */
+int cli_print(const struct bytes *out);
 
 /* True when stdout is a terminal that shows colours, and nobody objects. */
 bool colours_wanted(void);

@@ -24,6 +24,7 @@ static const struct {
 } commands[] = {
 	{"run", command_run, "run Python code in a sandbox"},
 	{"check", command_check, "say what the verifier makes of code, without running it"},
+	{"session", command_session, "keep variables and files from run to run"},
 	{"serve", command_serve, "keep cells ready, so that runs start at once"},
 	{"doctor", command_doctor, "try to break each layer of the sandbox on this host"},
 };
@@ -104,6 +105,13 @@ int write_whole(int fd, const void *data, size_t length)
 		length -= (size_t)r;
 	}
 	return 0;
+}
+
+int cli_print(const struct bytes *out)
+{
+	int r = out->failed ? out->failed : write_whole(STDOUT_FILENO, out->data, out->length);
+
+	return r < 0 ? own_error("cannot write: %s", strerror(-r)) : 0;
 }
 
 bool colours_wanted(void)

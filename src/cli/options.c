@@ -16,10 +16,7 @@
 
 struct options options_default(void)
 {
-	return (struct options){
-		.request = {.stdin_fd = -1, .out_directory = -1},
-		.limits = limits_default(),
-	};
+	return (struct options){.request = {.stdin_fd = -1, .out_directory = -1}};
 }
 
 /* Appends to an array of strings that ends with NULL. */
@@ -46,8 +43,8 @@ static int add_environment(struct options *options, const char *pair)
 	return r;
 }
 
-/* PATH or PATH:NAME; a path that exists as a whole is taken as it is. */
-static int add_file(struct options *options, char *text)
+/* A path that exists as a whole is taken as it is. */
+int options_add_file(struct options *options, const char *what, char *text)
 {
 	char *colon = strrchr(text, ':'), *slash;
 	struct execpy_file *grown, file = {.fd = -1};
@@ -61,10 +58,10 @@ static int add_file(struct options *options, char *text)
 	file.name = colon ? colon + 1 : slash ? slash + 1 : text;
 	file.fd = open(text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (file.fd < 0)
-		return usage_error("--file %s: %s", text, strerror(errno));
+		return usage_error("%s %s: %s", what, text, strerror(errno));
 	if (fstat(file.fd, &info) < 0 || !S_ISREG(info.st_mode)) {
 		close(file.fd);
-		return usage_error("--file %s: is not a regular file", text);
+		return usage_error("%s %s: is not a regular file", what, text);
 	}
 	file.executable = (info.st_mode & 0111) != 0;
 	grown = realloc(options->files, (options->request.file_count + 1) * sizeof *grown);
@@ -90,13 +87,35 @@ static int set_stdin(struct options *options, const char *path)
 	return 0;
 }
 
+int options_time(const char *option, const char *text, uint64_t *ret_ms)
+{
+	uint64_t ms = 0;
+
+	if (unit_parse(LIMIT_UNIT_MS, text, &ms) < 0 || ms == 0)
+		return usage_error("%s %.40s: write it as %s", option, text,
+				   unit_examples(LIMIT_UNIT_MS));
+	*ret_ms = ms;
+	return 0;
+}
+
 static int set_limit(struct options *options, const struct limit_info *info, const char *value)
 {
 	struct error err = {0};
 
 	if (limit_set_text(&options->limits, info, value, &err) < 0)
 		return usage_error("%s %.40s: %s", info->option, value, err.text);
+	/* 0 stands for what was not given; the engine's word for "no bytes" is another. */
+	if (limit_get(&options->limits, info) == 0)
+		*limit_at(&options->limits, info) = UINT64_MAX;
 	return 0;
+}
+
+static const char **find_text(const struct options_syntax *syntax, const char *option)
+{
+	for (const struct options_text *text = syntax->texts; text && text->name; text++)
+		if (strcmp(text->name, option) == 0)
+			return text->value;
+	return NULL;
 }
 
 /* An option that takes a value: 1 when it was one, 0 when not, or an exit
@@ -105,17 +124,20 @@ static int take_valued(struct options *options, const struct options_syntax *syn
 		       const char *option, char *value)
 {
 	const struct limit_info *limit = limit_find_option(option);
+	const char **own = find_text(syntax, option);
 	size_t at = 0;
 	int r = 0;
 
 	while (syntax->valued[at] && strcmp(option, syntax->valued[at]) != 0)
 		at++;
-	if (!syntax->valued[at])
+	if (!syntax->valued[at] && !own)
 		return 0;
 	if (!value)
 		return usage_error("%s needs a value; see `execpy %s --help`", option,
 				   syntax->command);
-	if (limit) {
+	if (own) {
+		*own = value;
+	} else if (limit) {
 		r = set_limit(options, limit, value);
 	} else if (strcmp(option, "-c") == 0) {
 		if (options->has_code)
@@ -127,7 +149,7 @@ static int take_valued(struct options *options, const struct options_syntax *syn
 	} else if (strcmp(option, "--policy") == 0) {
 		options->request.policy = value;
 	} else if (strcmp(option, "--file") == 0) {
-		r = add_file(options, value);
+		r = options_add_file(options, "--file", value);
 	} else if (strcmp(option, "--out") == 0) {
 		options->out = value;
 	} else if (strcmp(option, "--env") == 0) {
@@ -149,7 +171,6 @@ static bool take_flag(const struct options_syntax *syntax, const char *option)
 	return false;
 }
 
-/* What the engine takes for "no bytes" is not 0, which stands for the default. */
 static void give_limits(struct options *options)
 {
 	const struct limits *limits = &options->limits;
@@ -159,7 +180,7 @@ static void give_limits(struct options *options)
 		.cpu_ms = limits->cpu_ms,
 		.memory_bytes = limits->memory_bytes,
 		.processes = limits->processes,
-		.output_bytes = limits->output_bytes ? limits->output_bytes : UINT64_MAX,
+		.output_bytes = limits->output_bytes,
 		.disk_bytes = limits->disk_bytes,
 	};
 }
@@ -221,6 +242,23 @@ int options_load(struct options *options, const char *path, struct execpy_error 
 	options->request.code = options->code.data ? (const char *)options->code.data : "";
 	options->request.code_length = options->code.length;
 	return r;
+}
+
+int options_check_session(const struct options *options)
+{
+	const struct execpy_limits *limits = &options->request.limits;
+	const char *wrong = limits->memory_bytes        ? "--memory"
+			    : limits->processes         ? "--processes"
+			    : limits->disk_bytes        ? "--disk"
+			    : options->request.template ? "--template"
+							: NULL;
+
+	if (options->no_daemon)
+		return usage_error("--no-daemon: sessions live in a daemon");
+	if (wrong)
+		return usage_error("%s is the session's own: give it to `execpy session create`",
+				   wrong);
+	return 0;
 }
 
 bool options_share_stdin(const struct options *options)

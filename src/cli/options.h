@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 struct options {
-	struct execpy_request request; /* points into what is below */
+	struct execpy_request request; /* points into what is below; limits: 0 when not given */
 	struct limits limits;
 	struct bytes code;  /* of -c, or of the file that was loaded last */
 	bool has_code;      /* -c was given */
@@ -28,11 +28,18 @@ struct options_flag {
 	bool *value;
 };
 
+/* An option whose value only its command understands. */
+struct options_text {
+	const char *name;
+	const char **value;
+};
+
 /* What one command takes. */
 struct options_syntax {
 	const char *command, *help;
 	const struct options_flag *flags; /* ended by a name that is NULL */
 	const char *const *valued;        /* options with a value; NULL-terminated */
+	const struct options_text *texts; /* more of them; ended like flags, or NULL */
 	bool arguments; /* after -- come arguments of the code, and not more files */
 };
 
@@ -46,6 +53,17 @@ int options_parse(struct options *options, const struct options_syntax *syntax, 
 /* Makes the request's code what -c gave (`path` is NULL) or what stands in the
  * file. 0, or a negative errno with a line in err. */
 int options_load(struct options *options, const char *path, struct execpy_error *err);
+
+/* Adds PATH or PATH:NAME to the request's files. 0, or an exit status with a line
+ * printed that begins with `what`. */
+int options_add_file(struct options *options, const char *what, char *text);
+
+/* A time such as 5s or 2h. 0, or an exit status with a line printed. */
+int options_time(const char *option, const char *text, uint64_t *ret_ms);
+
+/* What a session has, its runs cannot have otherwise. 0, or an exit status with a line
+ * printed. */
+int options_check_session(const struct options *options);
 
 /* True when the code and what it reads would both come from this command's
  * stdin, or the same stdin would be read twice. */

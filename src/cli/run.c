@@ -2,6 +2,7 @@
 /* run: `execpy run`, one piece of code from the command line. */
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/outcome.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +33,7 @@ static const char help_text[] =
 	"  --out DIR            write created and changed files to DIR\n"
 	"  --env NAME=VALUE     set a variable (may be repeated)\n"
 	"  --template NAME      auto (default), bare, or a template's name\n"
+	"  --session ID         in this session of a daemon's: see `execpy session`\n"
 	"  --no-daemon          never use a running daemon\n";
 
 static struct execpy_engine *cancellable;
@@ -76,32 +78,6 @@ static void pass_through(void *user, enum execpy_stream stream, const void *data
 		output_gone = true;
 }
 
-static int exit_status(const struct execpy_result *result)
-{
-	switch (execpy_result_status(result)) {
-	case EXECPY_OK:
-	case EXECPY_ERROR:
-		return execpy_result_exit_code(result);
-	case EXECPY_TIMEOUT:
-	case EXECPY_CPU_LIMIT:
-		return EXIT_TIME;
-	case EXECPY_BLOCKED:
-	case EXECPY_ANOMALY:
-		return EXIT_BLOCKED;
-	case EXECPY_MEMORY_LIMIT:
-	case EXECPY_OUTPUT_LIMIT:
-	case EXECPY_DISK_LIMIT:
-		return EXIT_LIMIT;
-	case EXECPY_CRASHED:
-		return EXIT_SIGNAL + execpy_result_signal(result);
-	case EXECPY_CANCELLED:
-		return EXIT_SIGNAL + (cancelled_by ? cancelled_by : SIGINT);
-	case EXECPY_INTERNAL_ERROR:
-		break;
-	}
-	return EXIT_OURS;
-}
-
 /* What was not handed out; a full disk here is a failure of ours. */
 static int report_files(const struct execpy_result *result, bool quiet, int status)
 {
@@ -122,7 +98,7 @@ static int report_files(const struct execpy_result *result, bool quiet, int stat
 static int report(struct execpy_result *result, bool json_wanted, bool files_wanted)
 {
 	const char *explanation = execpy_result_explanation(result);
-	int status = exit_status(result);
+	int status = outcome_status(result, cancelled_by);
 
 	if (json_wanted) {
 		size_t length;
@@ -136,6 +112,8 @@ static int report(struct execpy_result *result, bool json_wanted, bool files_wan
 	} else if (explanation) {
 		fputs(explanation, stderr);
 	}
+	if (!json_wanted)
+		outcome_tell_restored(result);
 	if (files_wanted)
 		status = report_files(result, json_wanted, status);
 	if (output_gone && status == 0)
@@ -143,15 +121,19 @@ static int report(struct execpy_result *result, bool json_wanted, bool files_wan
 	return status;
 }
 
-static int run(struct options *options, bool json)
+static int run(struct options *options, const char *session, bool json)
 {
 	const struct execpy_callbacks callbacks = {.output = json ? NULL : pass_through};
-	const struct execpy_options once = {.single_run = true, .no_daemon = options->no_daemon};
+	const struct execpy_options once = {
+		.single_run = true,
+		.no_daemon = options->no_daemon,
+		.daemon_only = session != NULL,
+	};
 	struct sigaction action = {.sa_handler = on_signal};
 	struct execpy_engine *engine = NULL;
 	struct execpy_result *result = NULL;
 	struct execpy_error err = {0};
-	int status;
+	int status, r;
 
 	if (options->out) {
 		if (mkdir(options->out, 0777) < 0 && errno != EEXIST)
@@ -166,6 +148,8 @@ static int run(struct options *options, bool json)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
 	if (execpy_open(&once, &engine, &err) < 0) {
+		if (session)
+			return outcome_no_daemon(&err);
 		if (!json || execpy_failure(&options->request, &err, &result) < 0)
 			return own_error("%s", err.text);
 		status = report(result, json, false);
@@ -175,7 +159,12 @@ static int run(struct options *options, bool json)
 	cancellable = engine;
 	if (cancelled_by)
 		execpy_cancel(engine);
-	if (execpy_run(engine, &options->request, &callbacks, &result, &err) < 0)
+	r = session ? execpy_session_run(engine, session, &options->request, &callbacks, &result,
+					 &err)
+		    : execpy_run(engine, &options->request, &callbacks, &result, &err);
+	if (r < 0 && session && outcome_session_gone(engine, session, r))
+		status = outcome_session_error(&err);
+	else if (r < 0)
 		status = usage_error("%s", err.text);
 	else
 		status = report(result, json, options->out != NULL);
@@ -192,22 +181,33 @@ int command_run(int argc, char **argv)
 		"--disk", "--policy", "--file", "--out", "--env",    "--template",  NULL,
 	};
 	bool json = false;
+	const char *session = NULL;
 	struct options options = options_default();
+	const struct options_text texts[] = {{"--session", &session}, {NULL, NULL}};
 	const struct options_flag flags[] = {
 		{"--json", &json},
 		{"--truncate", &options.request.truncate_output},
 		{"--no-daemon", &options.no_daemon},
 		{NULL, NULL},
 	};
-	const struct options_syntax syntax = {"run", help_text, flags, valued, .arguments = true};
+	const struct options_syntax syntax = {
+		.command = "run",
+		.help = help_text,
+		.flags = flags,
+		.valued = valued,
+		.texts = texts,
+		.arguments = true,
+	};
 	int status = options_parse(&options, &syntax, argc, argv);
 
 	if (status > 0) {
 		status--;
 	} else {
-		status = load_code(&options);
+		status = session ? options_check_session(&options) : 0;
 		if (status == 0)
-			status = run(&options, json);
+			status = load_code(&options);
+		if (status == 0)
+			status = run(&options, session, json);
 	}
 	options_free(&options);
 	return status;

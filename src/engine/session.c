@@ -391,6 +391,8 @@ static int act(struct execpy_engine *engine, const char *id, enum session_action
 		frame_put_text(&frame, FIELD_NAME, name);
 	frame_end(&frame, at);
 	r = ask(engine, &query, &frame, err);
+	if (r < 0 && name && r != -ENOENT && r != -EIDRM)
+		r = fail_wrap(err, "checkpoint %.63s", name);
 	if (r == 0 && action != SESSION_END)
 		r = read_answer(&query, &info, NULL, err);
 	bytes_free(&query.answer);
