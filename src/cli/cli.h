@@ -24,6 +24,7 @@ int command_doctor(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_session(int argc, char **argv);
+int command_shell(int argc, char **argv);
 
 /* "execpy: " and one line on stderr; returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

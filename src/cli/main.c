@@ -25,6 +25,7 @@ static const struct {
 	{"run", command_run, "run Python code in a sandbox"},
 	{"check", command_check, "say what the verifier makes of code, without running it"},
 	{"session", command_session, "keep variables and files from run to run"},
+	{"shell", command_shell, "type Python at a prompt, in a session"},
 	{"serve", command_serve, "keep cells ready, so that runs start at once"},
 	{"doctor", command_doctor, "try to break each layer of the sandbox on this host"},
 };
