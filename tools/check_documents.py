@@ -6,8 +6,9 @@
 
 Checked: docs/limits.md is fresh; links lead somewhere; files that documents name exist; every
 message is in docs/protocol.md; the man page and `--help` name the same options; the README's
-session is what comes today. Ends with "N passed, N failed, N skipped".
+sessions are what comes today. Ends with "N passed, N failed, N skipped".
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -49,7 +50,7 @@ def messages(program):
 def options(program):
     page = (ROOT / "docs/execpy.1").read_text().replace("\\-", "-")
     wrong = []
-    for command in ("run", "check", "serve", "doctor"):
+    for command in ("run", "check", "session", "shell", "serve", "doctor"):
         text = subprocess.run([program, command, "--help"], capture_output=True, text=True,
                               check=False).stdout
         told = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
@@ -58,21 +59,49 @@ def options(program):
     return wrong
 
 
-def session(program):
-    """Each `$ ` line of the README's session is run in a shell; what comes is compared."""
-    text = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+@contextlib.contextmanager
+def daemon(program, directory):
+    """A daemon where commands look for one when XDG_RUNTIME_DIR names this directory."""
+    process = subprocess.Popen([program, "serve", "--socket", os.path.join(directory, "execpy.sock")],
+                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        if "serving on" not in process.stderr.readline():
+            raise RuntimeError("execpy serve does not begin")
+        yield
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def steps(program, text, environment):
+    """Each `$ ` line is run in a shell; what comes is compared."""
     wrong = []
-    with tempfile.TemporaryDirectory() as directory:
-        os.symlink(program, os.path.join(directory, "execpy"))
-        environment = {**os.environ, "PATH": directory + ":" + os.environ["PATH"]}
-        for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-            command, expected = step.split("\n", 1)
-            done = subprocess.run(["sh", "-c", command], cwd=ROOT, env=environment, text=True,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, check=False)
-            # A pipe's two ends may write in either order.
-            if sorted(done.stdout.splitlines()) != sorted(expected.splitlines()):
-                wrong.append(f"README: {command}: expected\n{expected}got\n{done.stdout}")
+    for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, expected = step.split("\n", 1)
+        done = subprocess.run(["sh", "-c", command], cwd=environment["PWD"], env=environment,
+                              text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        # A pipe's two ends may write in either order.
+        if sorted(done.stdout.splitlines()) != sorted(expected.splitlines()):
+            wrong.append(f"README: {command}: expected\n{expected}got\n{done.stdout}")
+    return wrong
+
+
+def session(program):
+    """The README's consoles show what comes today; those with sessions have a daemon."""
+    wrong = []
+    for text in re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+        with tempfile.TemporaryDirectory() as directory:
+            os.symlink(program, os.path.join(directory, "execpy"))
+            os.symlink(ROOT / "examples", os.path.join(directory, "examples"))
+            environment = {**os.environ, "PATH": directory + ":" + os.environ["PATH"],
+                           "PWD": directory}
+            if "execpy session" not in text:
+                wrong += steps(program, text, environment)
+                continue
+            environment.update(XDG_RUNTIME_DIR=directory, EXECPY_SOCKET="")
+            with daemon(program, directory):
+                wrong += steps(program, text, environment)
     return wrong
 
 
