@@ -342,7 +342,7 @@ def test_end_while_a_run_goes_on(session, place):
     assert run.stdout.readline() == b"begun\n"
     session.end()
     out, err = run.communicate(timeout=30)
-    assert run.returncode == 125 and b"ended" in err, (run.returncode, out, err)
+    assert run.returncode == 130 and b"cancelled" in err, (run.returncode, out, err)
 
 
 # -- files --------------------------------------------------------------------------------------------
