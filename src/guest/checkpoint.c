@@ -317,32 +317,37 @@ static int park(int socket)
 	}
 }
 
+/* The runner is back from making one, or from refusing to. */
+static void say_back(int link, uint64_t cpu_us)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_CHECKPOINT, 0);
+
+	frame_put_number(&frame, FIELD_CPU_US, cpu_us);
+	frame_end(&frame, at);
+	frame_send(link, &frame, NULL, 0);
+}
+
 int checkpoint_make(int link, int socket)
 {
 	uint64_t cpu_us = 0;
-	autobytes frame = {0};
-	size_t at;
 	int r;
 
 	/* The others may hold locks that nobody would ever give back. */
 	if (count_threads() > 1) {
 		say_refused(socket, "threads were running");
-		close(socket);
-		return link;
+	} else {
+		PyOS_BeforeFork();
+		r = fork_adopted(&cpu_us);
+		if (r == 0) {
+			close(link);
+			return park(socket);
+		}
+		PyOS_AfterFork_Parent();
+		if (r < 0)
+			say_refused(socket, "no process could be forked");
 	}
-	PyOS_BeforeFork();
-	r = fork_adopted(&cpu_us);
-	if (r == 0) {
-		close(link);
-		return park(socket);
-	}
-	PyOS_AfterFork_Parent();
-	if (r < 0)
-		say_refused(socket, "no process could be forked");
 	close(socket);
-	at = frame_begin(&frame, MESSAGE_CHECKPOINT, 0);
-	frame_put_number(&frame, FIELD_CPU_US, cpu_us);
-	frame_end(&frame, at);
-	frame_send(link, &frame, NULL, 0);
+	say_back(link, cpu_us);
 	return link;
 }

@@ -74,6 +74,7 @@ static struct {
 	uint64_t run, covered;            /* the last that began, and that a checkpoint knows */
 	uint64_t lost_to;                 /* the last of which something may be lost */
 	bool returning;                   /* it was asked for: nothing is lost by it */
+	bool forking;                     /* the runner is not yet back from making one */
 	bool due;                         /* a checkpoint is to be made */
 	int64_t due_us;                   /* not before */
 	int64_t asked_us;                 /* for the one on its way */
@@ -252,6 +253,7 @@ static void ask_checkpoint(void)
 	if (send_pair(session.runner.socket, MESSAGE_CHECKPOINT, &session.coming) < 0)
 		return;
 	session.asked_us = now_us();
+	session.forking = true;
 	/* While it forks. Nothing runs but threads that the code left. */
 	snapshot_release(look_at_files(false, &refused));
 }
@@ -260,6 +262,11 @@ static void end_coming(const char *why)
 {
 	snprintf(session.why, sizeof session.why, "%s", why);
 	close_process(&session.coming);
+}
+
+static bool is_making_one(void)
+{
+	return session.coming.socket >= 0 || session.forking;
 }
 
 static void on_coming(void)
@@ -447,6 +454,7 @@ static void on_runner(void)
 		say_turn((int)(frame_number(&frame, FIELD_EXIT_CODE) & 0xff) << 8, false);
 		be_due();
 	} else if (r == 1 && frame.type == MESSAGE_CHECKPOINT) {
+		session.forking = false;
 		session.cost_us = frame_number(&frame, FIELD_CPU_US);
 	} else {
 		/* It ended, or is another program by now, which may end by itself; or code
@@ -462,7 +470,7 @@ static void lose_runner(int status)
 	close_process(&session.runner);
 	if (session.coming.socket >= 0)
 		kill_process(&session.coming);
-	session.due = false;
+	session.due = session.forking = false;
 	session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
 	session.state = LOST;
 	say_turn(status, true);
@@ -502,6 +510,19 @@ static bool is_ours(pid_t pid)
 	return false;
 }
 
+/* Nothing of it is left but its status, for which somebody is to ask. */
+static bool is_dead(pid_t pid)
+{
+	char path[64], line[256], *after = NULL;
+	autofile *file = NULL;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	if (file && fgets(line, sizeof line, file))
+		after = strrchr(line, ')');
+	return !after || after[1] != ' ' || after[2] == 'Z' || after[2] == 'X';
+}
+
 /* Kills all that is not to be kept, until a look finds nobody new; the warden lets
  * nobody fork meanwhile. What dies may take its time. */
 static void clear(void)
@@ -517,6 +538,7 @@ static void clear(void)
 	}
 	if (session.coming.socket >= 0)
 		kill_process(&session.coming);
+	session.forking = false;
 	if (session.state != LOST)
 		session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
 	session.state = LOST;
@@ -533,9 +555,11 @@ static void clear(void)
 				known = gone[i] == pid;
 			if (known)
 				continue;
-			if (kill(pid, SIGKILL) == 0)
+			if (!is_dead(pid)) {
 				found = true;
-			session.killed++;
+				session.killed++;
+				kill(pid, SIGKILL);
+			}
 			if (count < ARRAY_LENGTH(gone))
 				gone[count++] = pid;
 		}
@@ -756,7 +780,7 @@ static int next_wait_ms(void)
 {
 	int64_t left;
 
-	if (session.coming.socket >= 0) {
+	if (is_making_one()) {
 		left = session.asked_us + SESSION_CHECKPOINT_MS * 1000 - now_us();
 		return left <= 0 ? 0 : (int)(left / 1000) + 1;
 	}
@@ -775,7 +799,7 @@ static _Noreturn void keep_session(void)
 	for (;;) {
 		/* A run waits for the checkpoint of the one before: else there might be
 		 * nothing to return to. */
-		bool busy = session.coming.socket >= 0 || session.next.socket >= 0;
+		bool busy = is_making_one() || session.next.socket >= 0;
 		struct pollfd polled[POLLED] = {
 			[WARDEN] = {.fd = busy ? -1 : CONTROL, .events = POLLIN},
 			[SIGNALS] = {.fd = session.signals, .events = POLLIN},
@@ -786,10 +810,12 @@ static _Noreturn void keep_session(void)
 		struct signalfd_siginfo info;
 		int wait_ms = next_wait_ms(), r;
 
-		if (wait_ms == 0 && busy)
+		if (wait_ms == 0 && busy) {
 			end_coming("it took too long");
-		else if (wait_ms == 0)
+			session.forking = false;
+		} else if (wait_ms == 0) {
 			ask_checkpoint();
+		}
 		if (wait_ms == 0)
 			continue;
 		r = poll(polled, POLLED, wait_ms);
@@ -839,6 +865,8 @@ void session_judge(const struct process *runner, int listener, struct error *err
 	ask_checkpoint();
 	while (session.coming.socket >= 0)
 		on_coming();
+	while (session.forking && session.runner.socket >= 0)
+		on_runner();
 	if (session.count == 0) {
 		refuse(err, EPROTO, "session: no checkpoint: %s", session.why);
 		return;
