@@ -50,7 +50,7 @@ def messages(program):
 def options(program):
     page = (ROOT / "docs/execpy.1").read_text().replace("\\-", "-")
     wrong = []
-    for command in ("run", "check", "session", "shell", "serve", "doctor"):
+    for command in ("run", "check", "session", "shell", "serve", "mcp", "doctor"):
         text = subprocess.run([program, command, "--help"], capture_output=True, text=True,
                               check=False).stdout
         told = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))

@@ -85,7 +85,7 @@ def suites(build, full):
         result.append(Suite("verifier", pytest("tests/verifier", "{report}", *long), "junit"))
     # The other lane keeps a processor busy: allowances of time, not limits, are longer.
     for mode in (["root", "user"] if root else ["user"]):
-        for folder in ("e2e", "attacks", "sessions", "daemon"):
+        for folder in ("e2e", "attacks", "sessions", "daemon", "mcp"):
             # The controls show that an attack works unconfined: once is enough.
             # Faults are made as root: setpriv would meet them before execpy does.
             once = ["--no-controls", "--ignore=tests/attacks/test_host_faults.py"] if folder == "attacks" and mode != "root" and root else []
@@ -93,7 +93,7 @@ def suites(build, full):
                                 pytest(f"tests/{folder}", "{report}", *long, *once), "junit",
                                 {"EXECPY_MODE": mode, "EXECPY_SLOW": "3"},
                                 minutes=60 if full else 8,
-                                when="full" if folder in ("daemon", "sessions") and mode == "user"
+                                when="full" if folder in ("daemon", "sessions", "mcp") and mode == "user"
                                 and root else "always",
                                 aside=root and mode == "user"))
     for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),

@@ -79,6 +79,28 @@
 #define DAEMON_AGAIN_MAX_MS 1000
 #define DAEMON_CALM_MS      10000 /* a warden that served so long was none that fails */
 
+/* A client that speaks MCP. */
+#define MCP_LINE_BYTES_MAX     (8 * MIB)  /* of one message, its files included */
+#define MCP_CALLS_MAX          32         /* under way at one moment */
+#define MCP_UNSENT_BYTES       (16 * MIB) /* with more to be taken nothing is read */
+#define MCP_FILES_MAX          64         /* of one call */
+#define MCP_SESSIONS_MAX       64         /* that one server has opened */
+#define MCP_TEXT_BYTES         (48 * KIB) /* of a result, as a model reads it */
+#define MCP_PICTURE_BYTES_MAX  (5 * MIB)  /* in base64, as clients take them */
+#define MCP_PICTURES_MAX       16
+#define MCP_RESOURCE_BYTES_MAX (8 * MIB)
+#define MCP_RESOURCES_MAX      1000
+#define MCP_PROGRESS_MS        1000
+#define MCP_PROBE_MS           15000 /* to find out what is installed */
+#define MCP_FLUSH_MS           1000  /* for a client that has closed its end to read the rest */
+
+/* What a call over MCP may ask for, where the command line does not say. */
+#define MCP_TIME_MS_MAX      120000 /* and of processor time */
+#define MCP_MEMORY_BYTES_MAX (2 * GIB)
+#define MCP_PROCESSES_MAX    256
+#define MCP_OUTPUT_BYTES_MAX (16 * MIB)
+#define MCP_DISK_BYTES_MAX   (1 * GIB)
+
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */
 #define PROBE_TIME_MS      1000

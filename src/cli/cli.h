@@ -22,6 +22,7 @@ enum {
 int command_run(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_serve(int argc, char **argv);
+int command_mcp(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_session(int argc, char **argv);
 int command_shell(int argc, char **argv);

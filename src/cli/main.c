@@ -27,6 +27,7 @@ static const struct {
 	{"session", command_session, "keep variables and files from run to run"},
 	{"shell", command_shell, "type Python at a prompt, in a session"},
 	{"serve", command_serve, "keep cells ready, so that runs start at once"},
+	{"mcp", command_mcp, "give a model these tools over the Model Context Protocol"},
 	{"doctor", command_doctor, "try to break each layer of the sandbox on this host"},
 };
 

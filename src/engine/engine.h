@@ -168,7 +168,8 @@ struct run {
 	const struct known_session *session; /* or NULL */
 	struct hold *hold;                   /* instead of code */
 	struct listing before, after;
-	bool listed; /* `after` is whole */
+	bool listed;                /* `after` is whole */
+	struct ending_watch *watch; /* of async.c, or NULL: somebody waits for it */
 };
 
 /* Something to be done with a session's workspace while no run goes on. */
@@ -225,6 +226,8 @@ void run_message(struct run *run, const struct frame *frame, int *fds, size_t co
 void run_engine_died(struct run *run);
 void run_cancel(struct run *run);
 void run_free(struct run *run);
+/* async.c: it is done, which is told from the loop. */
+void async_note_end(struct run *run);
 /* A daemon that is gone may be there again: connects anew. Negative when it is
  * not, and then engine->why says so. */
 int engine_revive(struct execpy_engine *engine, struct error *err);
@@ -238,11 +241,27 @@ void sessions_forget(struct execpy_engine *engine);
 /* The session of this id, asked for when it is not known yet; NULL and err. */
 const struct known_session *session_know(struct execpy_engine *engine, const char *id,
 					 struct error *err);
+/* It may be another's by now, or nobody's: it is asked for again next time. */
+void session_forget(struct execpy_engine *engine, const char *id);
 
 /* session_files.c */
 /* Has the session's workspace used when it is its turn: what came of that. */
 int session_hold(struct execpy_engine *engine, const char *id, struct hold *hold,
 		 struct error *err);
+/* What may be done with a workspace that is held: its files are told, and one is read. */
+struct workspace_list {
+	void (*tell)(void *user, const struct execpy_session_file *file);
+	void *user;
+	unsigned entries;
+	char path[FILE_NAME_BYTES_MAX + 1];
+};
+int workspace_list(void *list, int workspace, struct error *err);
+struct workspace_get {
+	const char *name; /* that request_check_name() has passed */
+	int fd;
+	uint64_t most; /* -EFBIG when it is larger; 0: any size */
+};
+int workspace_get(void *get, int workspace, struct error *err);
 
 /* listing.c */
 /* -EBADMSG when it is not what listing_write() writes. An empty one is no error. */
@@ -321,5 +340,14 @@ const char *result_hint(enum execpy_status status);
 /* A refusal as CPython would print a SyntaxError: line, carets, message. */
 void result_refusal_text(const struct execpy_result *result, const struct finding *finding,
 			 struct bytes *out);
+
+/* result_model.c */
+/* The result as a model reads it: UTF-8, at most `limit` bytes, which must be 4 KiB at
+ * least. The other is about a check. */
+void result_model_text(struct execpy_result *result, size_t limit, struct bytes *out);
+void result_model_verdict(struct execpy_result *result, size_t limit, struct bytes *out);
+/* Tells of the PNG, or else the JPEG, of each display and of the value. */
+void result_pictures(const struct execpy_result *result,
+		     void (*tell)(void *user, const char *mime, struct span data), void *user);
 
 #endif

@@ -61,6 +61,7 @@ static void finish(struct run *run)
 	result_finish(run);
 	if (run->session)
 		release(run);
+	async_note_end(run);
 }
 
 static void fail_run(struct run *run, const char *why)
@@ -629,7 +630,7 @@ static int ask_session(struct run *run, struct bytes *frame, size_t at, struct e
 	autofd memory = -1;
 	int r = 0;
 
-	frame_put_text(frame, FIELD_SESSION, run->session->id);
+	frame_put_text(frame, FIELD_SESSION, run->result->session);
 	if (run->request->file_count == 0 && !run->hold)
 		r = put_request(run, frame, &memory, err);
 	if (r < 0)

@@ -222,6 +222,14 @@ static int ask_info(struct execpy_engine *engine, const char *id,
 	return r;
 }
 
+void session_forget(struct execpy_engine *engine, const char *id)
+{
+	struct known_session *known = find(engine, id);
+
+	if (known)
+		forget(engine, known);
+}
+
 const struct known_session *session_know(struct execpy_engine *engine, const char *id,
 					 struct error *err)
 {
@@ -333,9 +341,8 @@ int execpy_session_run(struct execpy_engine *engine, const char *id,
 		return -err->number;
 	run = run_start(engine, request, callbacks, &purpose, err);
 	r = run ? run_wait(run, ret_result, err) : -err->number;
-	/* It may be another's by now, or nobody's: ask again next time. */
 	if (r == -ENOENT || r == -EIDRM)
-		forget(engine, find(engine, id));
+		session_forget(engine, id);
 	return r;
 }
 
@@ -433,10 +440,7 @@ int execpy_session_interrupt(struct execpy_engine *engine, const char *id,
 
 int execpy_session_end(struct execpy_engine *engine, const char *id, struct execpy_error *error)
 {
-	struct known_session *known = find(engine, id);
-
-	if (known)
-		forget(engine, known);
+	session_forget(engine, id);
 	return act(engine, id, SESSION_END, NULL, NULL, (struct error *)error);
 }
 

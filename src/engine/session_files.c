@@ -60,17 +60,10 @@ static int open_parent(int workspace, const char *name, char part[NAME_MAX + 1],
 
 /* --- list ------------------------------------------------------------------------ */
 
-struct list {
-	void (*tell)(void *user, const struct execpy_session_file *file);
-	void *user;
-	unsigned entries;
-	char path[FILE_NAME_BYTES_MAX + 1];
-};
-
-static int list_directory(struct list *list, int parent, const char *name, size_t length,
+static int list_directory(struct workspace_list *list, int parent, const char *name, size_t length,
 			  unsigned depth, struct error *err);
 
-static int list_one(struct list *list, int directory, const char *name, size_t length,
+static int list_one(struct workspace_list *list, int directory, const char *name, size_t length,
 		    unsigned depth, struct error *err)
 {
 	struct execpy_session_file file = {.path = list->path};
@@ -87,7 +80,7 @@ static int list_one(struct list *list, int directory, const char *name, size_t l
 	return file.directory ? list_directory(list, directory, name, length, depth + 1, err) : 0;
 }
 
-static int list_directory(struct list *list, int parent, const char *name, size_t length,
+static int list_directory(struct workspace_list *list, int parent, const char *name, size_t length,
 			  unsigned depth, struct error *err)
 {
 	int fd = workspace_open(parent, name, O_RDONLY | O_DIRECTORY), r = 0;
@@ -117,17 +110,17 @@ static int list_directory(struct list *list, int parent, const char *name, size_
 	return r;
 }
 
-static int use_list(void *user, int workspace, struct error *err)
+int workspace_list(void *list, int workspace, struct error *err)
 {
-	return list_directory(user, workspace, ".", 0, 0, err);
+	return list_directory(list, workspace, ".", 0, 0, err);
 }
 
 int execpy_session_files(struct execpy_engine *engine, const char *id,
 			 void (*tell)(void *user, const struct execpy_session_file *file),
 			 void *user, struct execpy_error *error)
 {
-	struct list list = {.tell = tell, .user = user};
-	struct hold hold = {.use = use_list, .user = &list};
+	struct workspace_list list = {.tell = tell, .user = user};
+	struct hold hold = {.use = workspace_list, .user = &list};
 
 	return session_hold(engine, id, &hold, (struct error *)error);
 }
@@ -156,14 +149,9 @@ int execpy_session_put(struct execpy_engine *engine, const char *id, const struc
 	return session_hold(engine, id, &hold, err);
 }
 
-struct get {
-	const char *name;
-	int fd;
-};
-
-static int use_get(void *user, int workspace, struct error *err)
+int workspace_get(void *user, int workspace, struct error *err)
 {
-	const struct get *get = user;
+	const struct workspace_get *get = user;
 	autofd fd = workspace_open(workspace, get->name, O_RDONLY | O_NONBLOCK);
 	struct stat info;
 	off_t at = 0;
@@ -172,6 +160,9 @@ static int use_get(void *user, int workspace, struct error *err)
 		return fail(err, errno == ELOOP ? EINVAL : errno, "file %s", get->name);
 	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
 		return refuse(err, EINVAL, "file %s: is not a regular file", get->name);
+	if (get->most && (uint64_t)info.st_size > get->most)
+		return refuse(err, EFBIG, "file %s: larger than %llu bytes", get->name,
+			      (unsigned long long)get->most);
 	while (at < info.st_size) {
 		ssize_t r = sendfile(get->fd, fd, &at, MIB);
 
@@ -186,8 +177,8 @@ static int use_get(void *user, int workspace, struct error *err)
 int execpy_session_get(struct execpy_engine *engine, const char *id, const char *name, int fd,
 		       struct execpy_error *error)
 {
-	struct get get = {name, fd};
-	struct hold hold = {.use = use_get, .user = &get};
+	struct workspace_get get = {.name = name, .fd = fd};
+	struct hold hold = {.use = workspace_get, .user = &get};
 	int r = request_check_name(name, (struct error *)error);
 
 	return r < 0 ? r : session_hold(engine, id, &hold, (struct error *)error);

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_tools: tools/list and tools/call.
+ *
+ * What is wrong with a call's arguments, like everything that becomes of the code, is
+ * told as a result that is an error: a model can read it and do better. JSON-RPC errors
+ * are for what only a client can mend. */
+#include "server/mcp_protocol.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <nettle/base64.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define FRESH_MS    3600000
+#define LINKS_SHOWN 50
+
+/* --- results ------------------------------------------------------------------------ */
+
+static void write_text_block(struct json *json, struct span text)
+{
+	emit_begin_object(json);
+	emit_key(json, "type");
+	emit_string(json, "text");
+	emit_key(json, "text");
+	emit_text(json, text);
+	emit_end_object(json);
+}
+
+static void end_tool_result(struct mcp_call *call, struct bytes *message, struct json *json,
+			    bool is_error)
+{
+	emit_key(json, "isError");
+	emit_bool(json, is_error);
+	mcp_end_result(call, message, json);
+}
+
+void mcp_tool_error(struct mcp_call *call, const char *format, ...)
+{
+	struct bytes message;
+	struct json json;
+	char text[640];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	mcp_begin_result(call, &message, &json);
+	emit_key(&json, "content");
+	emit_begin_array(&json);
+	write_text_block(&json, (struct span){(const uint8_t *)text, strlen(text)});
+	emit_end_array(&json);
+	end_tool_result(call, &message, &json, true);
+}
+
+struct pictures {
+	struct json *json;
+	size_t shown, left_out;
+	struct bytes notes;
+};
+
+static void add_picture(void *user, const char *mime, struct span data)
+{
+	struct pictures *pictures = user;
+	size_t size = BASE64_ENCODE_RAW_LENGTH(data.length);
+
+	if (size > MCP_PICTURE_BYTES_MAX || pictures->shown == MCP_PICTURES_MAX) {
+		pictures->left_out++;
+		bytes_append_format(
+			&pictures->notes, "[picture] one was not sent: %s\n",
+			size > MCP_PICTURE_BYTES_MAX
+				? "it is larger than 5 MiB; draw it smaller (dpi, figsize)"
+				: "there are too many");
+		return;
+	}
+	pictures->shown++;
+	emit_begin_object(pictures->json);
+	emit_key(pictures->json, "type");
+	emit_string(pictures->json, "image");
+	emit_key(pictures->json, "data");
+	emit_base64(pictures->json, data);
+	emit_key(pictures->json, "mimeType");
+	emit_string(pictures->json, mime);
+	emit_end_object(pictures->json);
+}
+
+static void write_links(const struct execpy_result *result, struct json *json)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < result->file_count && shown < LINKS_SHOWN; i++) {
+		const struct collected_file *file = &result->files[i];
+
+		if (file->refused)
+			continue;
+		shown++;
+		emit_begin_object(json);
+		emit_key(json, "type");
+		emit_string(json, "resource_link");
+		emit_key(json, "uri");
+		mcp_write_uri(json, result->session, file->path);
+		emit_key(json, "name");
+		emit_string(json, file->path);
+		emit_key(json, "mimeType");
+		emit_string(json, file->media_type);
+		emit_key(json, "size");
+		emit_number(json, file->size);
+		emit_end_object(json);
+	}
+}
+
+static void finish_execute(struct mcp_call *call, struct execpy_result *result,
+			   const struct error *why)
+{
+	struct pictures pictures = {0};
+	autobytes text = {0};
+	struct bytes message;
+	struct json json;
+	const char *object;
+	size_t length;
+
+	if (!result) {
+		mcp_tool_error(call, "%s", why->text);
+		return;
+	}
+	object = execpy_result_json(result, &length);
+	if (!object) {
+		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
+		return;
+	}
+	mcp_begin_result(call, &message, &json);
+	emit_key(&json, "content");
+	emit_begin_array(&json);
+	result_model_text(result, MCP_TEXT_BYTES, &text);
+	write_text_block(&json, bytes_span(&text));
+	pictures.json = &json;
+	result_pictures(result, add_picture, &pictures);
+	if (pictures.notes.length > 0)
+		write_text_block(&json, bytes_span(&pictures.notes));
+	bytes_free(&pictures.notes);
+	if (result->session[0])
+		write_links(result, &json);
+	emit_end_array(&json);
+	emit_key(&json, "structuredContent");
+	emit_raw(&json, (struct span){(const uint8_t *)object, length});
+	end_tool_result(call, &message, &json, result->status != EXECPY_OK);
+}
+
+static void finish_check(struct mcp_call *call, struct execpy_result *result,
+			 const struct error *why)
+{
+	autobytes text = {0};
+	struct bytes message;
+	struct json json;
+	const char *object;
+	size_t length;
+
+	if (!result) {
+		mcp_tool_error(call, "%s", why->text);
+		return;
+	}
+	if (result->status != EXECPY_OK && result->status != EXECPY_BLOCKED) {
+		mcp_tool_error(call, "the code was not checked: %s", execpy_result_reason(result));
+		return;
+	}
+	object = execpy_result_check_json(result, &length);
+	if (!object) {
+		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
+		return;
+	}
+	result_model_verdict(result, MCP_TEXT_BYTES, &text);
+	mcp_begin_result(call, &message, &json);
+	emit_key(&json, "content");
+	emit_begin_array(&json);
+	write_text_block(&json, bytes_span(&text));
+	emit_end_array(&json);
+	emit_key(&json, "structuredContent");
+	emit_raw(&json, (struct span){(const uint8_t *)object, length});
+	end_tool_result(call, &message, &json, false);
+}
+
+/* --- arguments ----------------------------------------------------------------------- */
+
+bool mcp_known_arguments(struct mcp_call *call, const json_t *arguments, const char *const *names)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)arguments, key, value)
+	{
+		size_t at = 0;
+
+		while (names[at] && strcmp(names[at], key) != 0)
+			at++;
+		if (!names[at] && !limit_find(key)) {
+			mcp_tool_error(call, "\"%.60s\" is no argument of this tool", key);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool mcp_text_argument(struct mcp_call *call, const json_t *arguments, const char *name,
+		       const char **ret_text)
+{
+	const json_t *value = json_object_get(arguments, name);
+
+	*ret_text = NULL;
+	if (!value)
+		return true;
+	if (!json_is_string(value) ||
+	    strlen(json_string_value(value)) != json_string_length(value)) {
+		mcp_tool_error(call, "%s must be a text", name);
+		return false;
+	}
+	*ret_text = json_string_value(value);
+	return true;
+}
+
+/* In the order of the table. */
+static void put_limit(struct execpy_limits *limits, size_t index, uint64_t value)
+{
+	uint64_t *const fields[] = {&limits->time_ms,      &limits->cpu_ms,
+				    &limits->memory_bytes, &limits->processes,
+				    &limits->output_bytes, &limits->disk_bytes};
+
+	/* To the engine 0 is the default, and the most is none at all. */
+	*fields[index] = value == 0 ? UINT64_MAX : value;
+}
+
+struct execpy_limits mcp_limits(const struct limits *limits)
+{
+	struct execpy_limits public = {0};
+
+	for (size_t i = 0; i < limit_count; i++)
+		put_limit(&public, i, limit_get(limits, &limit_infos[i]));
+	return public;
+}
+
+bool mcp_limit_arguments(struct mcp_call *call, const json_t *arguments, bool in_session,
+			 struct execpy_limits *limits)
+{
+	const struct mcp_options *options = call->mcp->options;
+	uint64_t most_cpu = options->ceilings.cpu_ms;
+
+	for (size_t i = 0; i < limit_count; i++) {
+		const struct limit_info *info = &limit_infos[i];
+		const json_t *value = json_object_get(arguments, info->name);
+		uint64_t most = limit_get(&options->ceilings, info);
+		json_int_t number = json_integer_value(value);
+
+		if (!value)
+			continue;
+		if (in_session && (strcmp(info->name, "memory_bytes") == 0 ||
+				   strcmp(info->name, "processes") == 0 ||
+				   strcmp(info->name, "disk_bytes") == 0)) {
+			mcp_tool_error(call,
+				       "%s is the session's own: it is set when it is created",
+				       info->name);
+			return false;
+		}
+		if (!json_is_integer(value) || number < 0 || (uint64_t)number < info->least ||
+		    (uint64_t)number > most) {
+			mcp_tool_error(call, "%s must be an integer from %llu to %llu", info->name,
+				       (unsigned long long)info->least, (unsigned long long)most);
+			return false;
+		}
+		put_limit(limits, i, (uint64_t)number);
+	}
+	/* Who asks for time wants to use it. */
+	if (json_object_get(arguments, "time_ms") && !json_object_get(arguments, "cpu_ms") &&
+	    limits->time_ms > limits->cpu_ms)
+		limits->cpu_ms = limits->time_ms < most_cpu ? limits->time_ms : most_cpu;
+	return true;
+}
+
+static int memory_file(const char *data, size_t length, struct error *err)
+{
+	autofd fd = memfd_create("execpy-file", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return fail(err, errno, "memfd_create");
+	while (length > 0) {
+		ssize_t r = write(fd, data, length);
+
+		if (r < 0 && errno != EINTR)
+			return fail(err, errno, "write");
+		if (r > 0) {
+			data += r;
+			length -= (size_t)r;
+		}
+	}
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return fail(err, errno, "lseek");
+	return take_fd(&fd);
+}
+
+static int decoded_file(const json_t *text, struct error *err)
+{
+	size_t length = json_string_length(text);
+	autofree uint8_t *data = malloc(BASE64_DECODE_LENGTH(length) + 1);
+	struct base64_decode_ctx context;
+	size_t decoded = 0;
+
+	if (!data)
+		return fail(err, ENOMEM, "files");
+	base64_decode_init(&context);
+	if (!base64_decode_update(&context, &decoded, data, length, json_string_value(text)) ||
+	    !base64_decode_final(&context))
+		return refuse(err, EINVAL, "content_base64 is not base64");
+	return memory_file((const char *)data, decoded, err);
+}
+
+static int take_file(struct mcp_call *call, const json_t *entry, struct error *err)
+{
+	const json_t *path = json_object_get(entry, "path"), *content, *encoded, *value;
+	struct execpy_file *file = &call->files[call->request.file_count];
+	const char *key;
+
+	content = json_object_get(entry, "content");
+	encoded = json_object_get(entry, "content_base64");
+	json_object_foreach(
+		(json_t *)entry, key,
+		value) if (value != path && value != content &&
+			   value != encoded) return refuse(err, EINVAL,
+							   "\"%.60s\" is no part of a file", key);
+	if (!json_is_string(path) || strlen(json_string_value(path)) != json_string_length(path))
+		return refuse(err, EINVAL, "path must be a text");
+	if (json_is_string(content) == json_is_string(encoded) || (content && encoded))
+		return refuse(err, EINVAL, "give it either content or content_base64, a text");
+	file->name = json_string_value(path);
+	file->fd =
+		content ? memory_file(json_string_value(content), json_string_length(content), err)
+			: decoded_file(encoded, err);
+	if (file->fd < 0)
+		return -err->number;
+	call->request.file_count++;
+	return 0;
+}
+
+static bool take_files(struct mcp_call *call, const json_t *files)
+{
+	struct error err = {0};
+	size_t index;
+	json_t *entry;
+
+	if (!files)
+		return true;
+	if (!json_is_array(files) || json_array_size(files) > MCP_FILES_MAX) {
+		mcp_tool_error(call, "files must be a list of at most %d", MCP_FILES_MAX);
+		return false;
+	}
+	json_array_foreach(files, index, entry)
+	{
+		if (take_file(call, entry, &err) < 0) {
+			mcp_tool_error(call, "files[%zu]: %s", index, err.text);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool take_code(struct mcp_call *call, const json_t *arguments)
+{
+	const json_t *code = json_object_get(arguments, "code");
+
+	if (!json_is_string(code)) {
+		mcp_tool_error(call, "code is missing: the Python code, a text");
+		return false;
+	}
+	call->request.code = json_string_value(code);
+	call->request.code_length = json_string_length(code);
+	return true;
+}
+
+static bool take_stdin(struct mcp_call *call, const json_t *arguments)
+{
+	const json_t *text = json_object_get(arguments, "stdin");
+	struct error err = {0};
+
+	if (!text)
+		return true;
+	if (!json_is_string(text)) {
+		mcp_tool_error(call, "stdin must be a text");
+		return false;
+	}
+	call->request.stdin_fd =
+		memory_file(json_string_value(text), json_string_length(text), &err);
+	if (call->request.stdin_fd < 0)
+		mcp_tool_error(call, "stdin: %s", err.text);
+	return call->request.stdin_fd >= 0;
+}
+
+/* --- the tools -------------------------------------------------------------------------- */
+
+static void execute(struct mcp_call *call, const json_t *arguments)
+{
+	static const char *const names[] = {"code", "session", "files", "stdin", "template", NULL};
+	const struct mcp_options *options = call->mcp->options;
+	struct execpy_request *request = &call->request;
+	const struct async what = {0};
+	const char *session, *template;
+	struct error err = {0};
+
+	if (!mcp_known_arguments(call, arguments, names) || !take_code(call, arguments) ||
+	    !mcp_text_argument(call, arguments, "session", &session) ||
+	    !mcp_text_argument(call, arguments, "template", &template))
+		return;
+	if (session && strlen(session) >= sizeof call->session) {
+		mcp_tool_error(call, "there is no session %.60s", session);
+		return;
+	}
+	/* A session has its own. */
+	if (!session)
+		request->limits = mcp_limits(&options->limits);
+	if (!mcp_limit_arguments(call, arguments, session != NULL, &request->limits) ||
+	    !take_files(call, json_object_get(arguments, "files")) || !take_stdin(call, arguments))
+		return;
+	snprintf(call->session, sizeof call->session, "%s", session ? session : "");
+	request->policy = session ? NULL : options->policy;
+	request->template = template ? template : options->template;
+	request->truncate_output = options->truncate_output;
+	call->finish = finish_execute;
+	if (mcp_begin(call, &what, &err) < 0)
+		mcp_tool_error(call, "%s", err.text);
+}
+
+static void check(struct mcp_call *call, const json_t *arguments)
+{
+	static const char *const names[] = {"code", NULL};
+	const struct async what = {.check_only = true};
+	struct error err = {0};
+
+	if (!mcp_known_arguments(call, arguments, names) || !take_code(call, arguments))
+		return;
+	call->request.policy = call->mcp->options->policy;
+	call->finish = finish_check;
+	if (mcp_begin(call, &what, &err) < 0)
+		mcp_tool_error(call, "%s", err.text);
+}
+
+static const struct {
+	const char *name;
+	void (*call)(struct mcp_call *call, const json_t *arguments);
+} tools[] = {
+	{"execute_python", execute},
+	{"check_python", check},
+	{"python_session", mcp_tool_session},
+};
+
+void mcp_call_tool(struct mcp_call *call)
+{
+	const char *name = json_string_value(json_object_get(call->params, "name"));
+	const json_t *arguments = json_object_get(call->params, "arguments");
+
+	if (!name) {
+		mcp_fail(call, MCP_INVALID_PARAMS, "tools/call: name must be a text");
+		return;
+	}
+	if (arguments && !json_is_object(arguments)) {
+		mcp_fail(call, MCP_INVALID_PARAMS, "tools/call: arguments must be an object");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LENGTH(tools); i++) {
+		if (strcmp(tools[i].name, name) == 0) {
+			tools[i].call(call, arguments);
+			return;
+		}
+	}
+	mcp_fail(call, MCP_INVALID_PARAMS, "Unknown tool: %.60s", name);
+}
+
+/* --- the list --------------------------------------------------------------------------- */
+
+static void answer_list(struct mcp_call *call)
+{
+	struct bytes message;
+	struct json json;
+
+	mcp_begin_cacheable(call, &message, &json, FRESH_MS, "public");
+	mcp_write_tools(call->mcp, &json);
+	mcp_end_result(call, &message, &json);
+}
+
+/* One line, of a run of ours; without it the descriptions do not say. */
+static void finish_survey(struct mcp_call *call, struct execpy_result *result,
+			  const struct error *why)
+{
+	autobytes line = {0};
+
+	if (result && result->status == EXECPY_OK && !call->mcp->installed) {
+		capture_text(&result->output[0], &line);
+		while (line.length > 0 && line.data[line.length - 1] == '\n')
+			line.length--;
+		call->mcp->installed = span_to_string(bytes_span(&line));
+	}
+	answer_list(call);
+}
+
+void mcp_list_tools(struct mcp_call *call)
+{
+	const struct async what = {0};
+	struct error err = {0};
+
+	if (call->mcp->installed) {
+		answer_list(call);
+		return;
+	}
+	call->request.code = mcp_survey;
+	call->request.code_length = mcp_survey_length;
+	call->request.policy = "open";
+	call->request.template = "bare";
+	call->request.limits.time_ms = call->request.limits.cpu_ms = MCP_PROBE_MS;
+	call->finish = finish_survey;
+	if (mcp_begin(call, &what, &err) < 0)
+		answer_list(call);
+}
