@@ -64,11 +64,14 @@
 #define SESSION_SNAPSHOT_ENTRIES     512
 #define SESSION_SNAPSHOT_ENTRIES_MAX 10000 /* of one that is kept by name */
 #define SESSION_LISTING_BYTES_MAX    (8 * MIB)
+#define SESSION_READS_MAX            64    /* of 64 KiB of output, when a run is over */
 #define SESSION_ENDED_MAX            256   /* ended sessions that are remembered */
 #define SESSION_TABLES_KIB           1024  /* page tables of 512 MiB: a fork waits for a pause */
 #define SESSION_CHECKPOINT_SHARE     10    /* of, or for runs that took, ten times what it takes */
 #define SESSION_CHECKPOINT_MS        5000  /* for one to be there: hooks of the code's may hang */
 #define SESSION_FORK_WAIT_MS         5000  /* for what was killed to be dead */
+#define SESSION_RETURNS_MAX          20    /* to a checkpoint, with no run between them */
+#define SESSION_SNAPSHOTS_SHARE      4     /* what is kept by name: of the memory, one in so many */
 #define SESSION_INTERRUPT_MS         500   /* for KeyboardInterrupt to be heeded */
 #define SESSION_ACT_MS               10000 /* for what the judge is asked to do */
 #define SESSION_BUSY_CPU_MS          5000  /* between runs, by threads that were left */

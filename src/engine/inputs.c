@@ -34,8 +34,11 @@ static int copy_into(int directory, const char *name, const struct execpy_file *
 	while ((r = sendfile(to, file->fd, &offset, 1 << 20)) > 0)
 		;
 	/* The caller's umask is not the cell's. */
-	if (r < 0 || fchmod(to, mode) < 0)
-		return fail(err, errno, "file %s", file->name);
+	if (r < 0 || fchmod(to, mode) < 0) {
+		fail(err, errno, "file %s", file->name);
+		unlinkat(directory, name, 0); /* no half of it stays */
+		return -err->number;
+	}
 	return 0;
 }
 

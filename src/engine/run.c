@@ -209,8 +209,10 @@ static void on_patience(evutil_socket_t fd, short what, void *argument)
 static void read_rest(struct run *run)
 {
 	for (int i = 1; i < 3; i++) {
-		while (run->streams[i] >= 0 && read_output(run, i))
-			;
+		/* What a session's run left behind may write for ever. */
+		for (int reads = 0; run->streams[i] >= 0 && read_output(run, i) &&
+				    (!run->session || reads < SESSION_READS_MAX);)
+			reads++;
 		/* A session's pipes have no end: what is in them now is the run's. */
 		if (run->session && run->streams[i] >= 0)
 			end_stream(run, i);

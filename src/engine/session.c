@@ -408,6 +408,21 @@ static int act(struct execpy_engine *engine, const char *id, enum session_action
 	return r;
 }
 
+static int only_look(void *user, int workspace, struct error *err)
+{
+	return 0;
+}
+
+/* What came back with it is not the next run's doing. */
+static int go_back(struct execpy_engine *engine, const char *id, enum session_action action,
+		   const char *name, struct execpy_session_info *ret_info, struct error *err)
+{
+	struct hold hold = {.use = only_look, .changes = true};
+	int r = act(engine, id, action, name, ret_info, err);
+
+	return r < 0 ? r : session_hold(engine, id, &hold, err);
+}
+
 int execpy_session_checkpoint(struct execpy_engine *engine, const char *id, const char *name,
 			      struct execpy_session_info *ret_info, struct execpy_error *error)
 {
@@ -417,13 +432,13 @@ int execpy_session_checkpoint(struct execpy_engine *engine, const char *id, cons
 int execpy_session_rollback(struct execpy_engine *engine, const char *id, const char *name,
 			    struct execpy_session_info *ret_info, struct execpy_error *error)
 {
-	return act(engine, id, SESSION_ROLLBACK, name, ret_info, (struct error *)error);
+	return go_back(engine, id, SESSION_ROLLBACK, name, ret_info, (struct error *)error);
 }
 
 int execpy_session_undo(struct execpy_engine *engine, const char *id,
 			struct execpy_session_info *ret_info, struct execpy_error *error)
 {
-	return act(engine, id, SESSION_UNDO, NULL, ret_info, (struct error *)error);
+	return go_back(engine, id, SESSION_UNDO, NULL, ret_info, (struct error *)error);
 }
 
 int execpy_session_drop(struct execpy_engine *engine, const char *id, const char *name,

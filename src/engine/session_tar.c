@@ -190,7 +190,7 @@ static int make_way(int workspace, const char *name, bool all, struct error *err
 
 	for (size_t i = 0;; i++) {
 		const char *slash;
-		autofd parent = -1;
+		autofd parent = -1, made = -1;
 
 		if (name[i] != '/' && (name[i] || !all)) {
 			if (!name[i])
@@ -211,6 +211,9 @@ static int make_way(int workspace, const char *name, bool all, struct error *err
 		}
 		if (parent < 0 ||
 		    (mkdirat(parent, slash ? slash + 1 : path, 0755) < 0 && errno != EEXIST))
+			return fail(err, errno, "archive: directory %s", path);
+		made = workspace_open(workspace, path, O_RDONLY | O_DIRECTORY);
+		if (made < 0)
 			return fail(err, errno, "archive: directory %s", path);
 		if (!name[i])
 			return 0;
@@ -242,6 +245,8 @@ static int take_file(struct archive *archive, struct archive_entry *entry, int w
 	if (fd < 0)
 		return fail(err, errno, "archive: %s", name);
 	r = read_content(archive, fd, name, err);
+	if (r < 0)
+		unlinkat(parent, name, 0); /* no half of it stays */
 	if (r == 0 && fchmod(fd, archive_entry_perm(entry) & 0111 ? 0755 : 0644) < 0)
 		return fail(err, errno, "archive: %s", name);
 	return r;

@@ -123,7 +123,8 @@ static int confine(int *ret_listener, struct error *err)
 
 /* The limits of the run that is about to start, from MESSAGE_GO, or of a session:
  * what the warden's cgroups hold is left to them, and doubled by nothing here. */
-static int apply_limits(const struct frame *frame, bool session, struct error *err)
+static int apply_limits(const struct frame *frame, bool session, uint64_t *ret_memory_bytes,
+			struct error *err)
 {
 	struct reader fields = frame_fields(frame);
 	struct resources resources = {0};
@@ -145,6 +146,7 @@ static int apply_limits(const struct frame *frame, bool session, struct error *e
 	/* The user namespace is the cell's own, and init counts in it. */
 	resources.processes = limits.processes + 1 + (session ? SESSION_PROCESSES : 0);
 	resources.file_bytes = limits.disk_bytes;
+	*ret_memory_bytes = limits.memory_bytes;
 	/* A session's processes live longer than its runs. */
 	if (!cpu_in_cgroup && !session)
 		resources.cpu_seconds = limits.cpu_ms / 1000 + 2;
@@ -181,7 +183,7 @@ static void park(struct bytes *buffer, struct error *err)
 		fail(err, r < 0 ? -r : EBADMSG, "cell: wait for the word to go");
 		return;
 	}
-	apply_limits(&frame, false, err);
+	apply_limits(&frame, false, &(uint64_t){0}, err);
 }
 
 /* Ctrl-C, as the warden sends it: an exception in the code. */
@@ -248,7 +250,8 @@ static void become_session(const struct frame *fork_cell, bool settled, struct b
 	int pair[2], fds[FRAME_FDS_MAX];
 	struct frame frame;
 	size_t count = 0;
-	int r = apply_limits(fork_cell, true, err);
+	uint64_t memory_bytes = 0;
+	int r = apply_limits(fork_cell, true, &memory_bytes, err);
 
 	if (r == 0)
 		r = drop_rights(err);
@@ -290,7 +293,7 @@ static void become_session(const struct frame *fork_cell, bool settled, struct b
 		refuse(err, EPROTO, "%s", text);
 		return;
 	}
-	session_judge(&runner, fds[0], err);
+	session_judge(&runner, fds[0], memory_bytes, err);
 }
 
 void cell_become(const int *fds, const struct error *failed, const struct frame *fork_cell,

@@ -199,9 +199,11 @@ struct process {
 	int pidfd, socket;
 };
 
-/* Serves the warden until it is gone; returns only with what failed before. Stage:
+/* Serves the warden until it is gone; returns only with what failed before.
+ * memory_bytes is the session's limit. Stage:
  * the judge, confined. */
-void session_judge(const struct process *runner, int listener, struct error *err);
+void session_judge(const struct process *runner, int listener, uint64_t memory_bytes,
+		   struct error *err);
 /* Runs what the judge sends until it is gone. Stage: the runner, confined. */
 _Noreturn void turn_loop(int link);
 /* "<run 3>" while a session's code runs, else NULL. */

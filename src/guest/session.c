@@ -83,6 +83,8 @@ static struct {
 	char why[80];                     /* none could be made */
 	struct bytes names;               /* of variables, NUL-terminated each */
 	unsigned killed;                  /* processes beside the runner */
+	uint64_t memory_bytes;            /* the session's limit */
+	char files_failed[160];           /* why they could not be brought back */
 	pid_t dying[2 * CHECKPOINTS_MAX]; /* of ours, killed and not yet reaped */
 } session = {.workspace = -1, .coming.socket = -1, .next.socket = -1};
 
@@ -227,16 +229,45 @@ static void make_previous(struct checkpoint *kept)
 	}
 }
 
+/* What the files of a named checkpoint may take: they are memory of the session that
+ * nothing but dropping gives back. */
+static uint64_t room_for_files(void)
+{
+	uint64_t all = session.memory_bytes / SESSION_SNAPSHOTS_SHARE, used = 0;
+
+	for (size_t i = 0; i < session.count; i++)
+		if (session.kept[i].name[0])
+			used += snapshot_bytes(session.kept[i].files);
+	return used < all ? all - used : 0;
+}
+
+static bool maps_files(pid_t pid)
+{
+	char path[64], line[PATH_MAX + 128];
+	autofile *file = NULL;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file)) {
+		const char *rights = strchr(line, ' ');
+
+		if (rights && strncmp(rights, " rw-s ", 6) == 0 && strstr(rights, " /workspace/"))
+			return true;
+	}
+	return false;
+}
+
 /* The workspace as it is, if it is small; kept files are shared by all checkpoints
  * between which nothing changed. */
 static struct snapshot *look_at_files(bool by_name, const char **ret_refused)
 {
 	const struct snapshot_bounds bounds = {
-		.bytes = by_name ? UINT64_MAX : SESSION_SNAPSHOT_BYTES,
+		.bytes = by_name ? room_for_files() : SESSION_SNAPSHOT_BYTES,
 		.entries = by_name ? SESSION_SNAPSHOT_ENTRIES_MAX : SESSION_SNAPSHOT_ENTRIES,
 	};
-	struct snapshot *taken =
-		snapshot_take(session.workspace, &bounds, session.files, ret_refused);
+	/* What is written through a map of a file changes no time of it. */
+	struct snapshot *before = maps_files(session.runner.pid) ? NULL : session.files;
+	struct snapshot *taken = snapshot_take(session.workspace, &bounds, before, ret_refused);
 
 	snapshot_release(session.files);
 	session.files = snapshot_share(taken);
@@ -339,12 +370,17 @@ static size_t list_names(const char *known[SESSION_NAMES_MAX])
 static int judge_request(struct verdict *ret_verdict, struct error *err)
 {
 	static const char *known[SESSION_NAMES_MAX + 1];
+	static struct bytes request; /* out of reach of threads that a run left */
+	struct span sent = outbox_request();
 	struct order order = {0};
 	int r;
 
+	bytes_clear(&request);
+	if (bytes_append(&request, sent.data, sent.length) < 0)
+		return fail(err, ENOMEM, "session: copy the request");
 	if (outbox_renew_verdict() < 0)
 		return fail(err, errno, "session: make room for the verdict");
-	if (order_read(outbox_request(), &order) < 0) {
+	if (order_read(bytes_span(&request), &order) < 0) {
 		order_free(&order);
 		return interpreter_error(err, "session: read the request");
 	}
@@ -456,6 +492,8 @@ static void on_runner(void)
 	} else if (r == 1 && frame.type == MESSAGE_CHECKPOINT) {
 		session.forking = false;
 		session.cost_us = frame_number(&frame, FIELD_CPU_US);
+		if (session.cost_us > SESSION_ACT_MS * 1000) /* its word */
+			session.cost_us = SESSION_ACT_MS * 1000;
 	} else {
 		/* It ended, or is another program by now, which may end by itself; or code
 		 * plays with what is not its own. */
@@ -612,15 +650,16 @@ static void on_resume(const struct frame *frame)
 	enum checkpoint_choice choice = (enum checkpoint_choice)frame_number(frame, FIELD_NUMBER);
 	struct checkpoint *kept = find_meant(frame);
 
+	session.files_failed[0] = '\0';
 	if (!kept)
 		return;
 	if (frame_number(frame, FIELD_MORE) && kept->files) {
 		struct error err = {0};
 
-		if (snapshot_restore(session.workspace, kept->files, &err) < 0) {
-			say_acted(err.text);
-			return;
-		}
+		/* Nothing of the runner is left: back to the variables, at least. */
+		if (snapshot_restore(session.workspace, kept->files, &err) < 0)
+			snprintf(session.files_failed, sizeof session.files_failed, "%.159s",
+				 err.text);
 	}
 	if (send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
 		say_acted("the checkpoint does not answer");
@@ -648,7 +687,9 @@ static void put_lost(struct bytes *frame, const struct frame *said)
 			 session.killed == 1 ? "" : "es");
 		frame_put_text(frame, FIELD_NOTE, text);
 	}
-	if (session.returning && !kept->files)
+	if (session.files_failed[0])
+		frame_put_text(frame, FIELD_NOTE, session.files_failed);
+	if (session.returning && kept && !kept->files)
 		frame_put_text(frame, FIELD_NOTE,
 			       "nothing of the files: the workspace is too large to be kept");
 	if (!session.returning && session.covered < session.lost_to) {
@@ -851,7 +892,8 @@ static int watch_children(struct error *err)
 	return 0;
 }
 
-void session_judge(const struct process *runner, int listener, struct error *err)
+void session_judge(const struct process *runner, int listener, uint64_t memory_bytes,
+		   struct error *err)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_PARKED, 0);
@@ -860,6 +902,7 @@ void session_judge(const struct process *runner, int listener, struct error *err
 	if (watch_children(err) < 0)
 		return;
 	session.runner = *runner;
+	session.memory_bytes = memory_bytes;
 	protect(getpid());
 	/* There is something to return to from the first run on. */
 	ask_checkpoint();

@@ -4,7 +4,9 @@
  * Entries are kept in the order of the walk, a directory before what is in it; the
  * contents of all files lie one behind the other in a memfd. A file that has the
  * same inode, size and time of change as before has the same content: that time
- * cannot be set. Everything is opened beneath the directory, never through a link. */
+ * cannot be set. Not so one that is written through a map of it, which changes no
+ * time: the caller knows of those, and restoring compares contents. Everything is
+ * opened beneath the directory, never through a link. */
 #include "guest/snapshot.h"
 
 #include "base/bounds.h"
@@ -22,6 +24,9 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Code may have made its directories as deep as a path is long. */
+#define RESTORE_DEPTH_MAX 1000
 
 struct entry {
 	char *path; /* from the directory on */
@@ -49,6 +54,11 @@ struct snapshot *snapshot_share(struct snapshot *snapshot)
 	if (snapshot)
 		snapshot->references++;
 	return snapshot;
+}
+
+uint64_t snapshot_bytes(const struct snapshot *snapshot)
+{
+	return snapshot ? snapshot->bytes : 0;
 }
 
 void snapshot_release(struct snapshot *snapshot)
@@ -117,8 +127,8 @@ static void list_one(struct walk *walk, int directory, const char *name, const c
 	} else if (S_ISDIR(info.st_mode)) {
 		list(walk, directory, name, path, depth + 1);
 	} else {
-		/* A sparse file counts by its blocks, which are what it costs. */
-		walk->snapshot->bytes += (uint64_t)info.st_blocks * 512;
+		/* A sparse file counts with its holes: they are copied, too. */
+		walk->snapshot->bytes += (uint64_t)info.st_size;
 		if (walk->snapshot->bytes > walk->bounds->bytes)
 			walk->refused = "the workspace is too large to be kept";
 	}
@@ -267,6 +277,28 @@ static const struct entry *find(const struct snapshot *snapshot, const char *pat
 	return NULL;
 }
 
+static bool same_content(const struct snapshot *snapshot, const struct entry *entry, int parent,
+			 const char *name)
+{
+	static uint8_t one[64 * KIB], other[64 * KIB];
+	autofd fd = -1;
+
+	if (!S_ISREG(entry->info.st_mode))
+		return true;
+	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	for (off_t at = 0; fd >= 0 && at < entry->info.st_size;) {
+		size_t left = (size_t)(entry->info.st_size - at);
+		size_t wanted = left < sizeof one ? left : sizeof one;
+
+		if (pread(fd, one, wanted, at) != (ssize_t)wanted ||
+		    pread(snapshot->contents, other, wanted, entry->at + at) != (ssize_t)wanted ||
+		    memcmp(one, other, wanted) != 0)
+			return false;
+		at += (off_t)wanted;
+	}
+	return fd >= 0;
+}
+
 /* Removes what is not of the snapshot, or not as it was. */
 static int clean(const struct snapshot *snapshot, int parent, const char *name, const char *path,
 		 unsigned depth, struct error *err)
@@ -292,7 +324,7 @@ static int clean(const struct snapshot *snapshot, int parent, const char *name, 
 		if (snprintf(below, sizeof below, "%s%s%s", path, path[0] ? "/" : "",
 			     item->d_name) >= (int)sizeof below ||
 		    fstatat(fd, item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    depth > FILE_DEPTH_MAX + 8) {
+		    depth > RESTORE_DEPTH_MAX) {
 			r = refuse(err, ENAMETOOLONG, "session: %.100s cannot be removed", path);
 			break;
 		}
@@ -302,7 +334,8 @@ static int clean(const struct snapshot *snapshot, int parent, const char *name, 
 			if (r == 0 && (!entry || !S_ISDIR(entry->info.st_mode)) &&
 			    unlinkat(fd, item->d_name, AT_REMOVEDIR) < 0)
 				r = fail(err, errno, "session: remove %s", below);
-		} else if (!entry || !same(&entry->info, &info)) {
+		} else if (!entry || !same(&entry->info, &info) ||
+			   !same_content(snapshot, entry, fd, item->d_name)) {
 			if (unlinkat(fd, item->d_name, 0) < 0)
 				r = fail(err, errno, "session: remove %s", below);
 		}
@@ -343,7 +376,8 @@ static int put_back(const struct snapshot *snapshot, int directory, struct entry
 
 int snapshot_restore(int directory, const struct snapshot *snapshot, struct error *err)
 {
-	int r = clean(snapshot, directory, ".", "", 0, err);
+	int r = fchmod(directory, 0700) < 0 ? fail(err, errno, "session: rights of the workspace")
+					    : clean(snapshot, directory, ".", "", 0, err);
 
 	for (size_t i = 0; i < snapshot->count && r == 0; i++)
 		r = put_back(snapshot, directory, &snapshot->entries[i], err);

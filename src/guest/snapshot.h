@@ -24,6 +24,7 @@ struct snapshot *snapshot_take(int directory, const struct snapshot_bounds *boun
 /* Makes the directory what it was: files that changed are written anew, what was
  * not there is removed. Nobody else may change it meanwhile. */
 int snapshot_restore(int directory, const struct snapshot *snapshot, struct error *err);
+uint64_t snapshot_bytes(const struct snapshot *snapshot); /* of files; 0 for NULL */
 /* Another reference; both are NULL-safe. */
 struct snapshot *snapshot_share(struct snapshot *snapshot);
 void snapshot_release(struct snapshot *snapshot);

@@ -146,6 +146,7 @@ static void say_ended(struct cell *cell)
 void cell_tell_end(struct cell *cell)
 {
 	say_ended(cell);
+	close_fd(&cell->input);
 	bytes_clear(&cell->notes);
 }
 
@@ -628,6 +629,7 @@ void cell_start(struct cell *cell)
 
 	cell->watch_mode = claim->watch_mode;
 	cell->probing = claim->probing;
+	claim->begun = true;
 	if (cell->session)
 		session_run_begins(cell);
 	if (take_limits(cell, &claim->limits, &err) < 0 || write_request(cell, claim, &err) < 0) {
@@ -641,7 +643,6 @@ void cell_start(struct cell *cell)
 	cell->state = CELL_RUNNING;
 	cell->started_us = now_us();
 	r = frame_send(cell->control, &frame, &cell->input, cell->session ? 1 : 0);
-	close_fd(&cell->input);
 	if (r < 0) {
 		cell_fail(cell, "the cell did not take the word to go");
 		return;

@@ -223,7 +223,8 @@ static int handle_start(struct handler_context *context, struct error *err)
 		return r;
 	if (!claim->started)
 		return refuse(err, EBADMSG, "warden: START without a request");
-	if (claim->cell)
+	/* A session's may be returning to its checkpoint just now: it starts then. */
+	if (claim->cell && claim->cell->state == CELL_PARKED)
 		cell_start(claim->cell);
 	return 0;
 }
@@ -303,6 +304,12 @@ static int handle_kill(struct handler_context *context, struct error *err)
 	uint64_t reason = frame_number(context->frame, FIELD_REASON);
 	struct claim *claim = context->claim;
 
+	/* What did not begin has done nothing to its session. */
+	if (claim->cell && claim->session && !claim->begun) {
+		say_killed(claim, reason);
+		claim_end(claim);
+		return 0;
+	}
 	if (claim->cell) {
 		cell_kill(claim->cell, ENDING_KILLED, reason);
 		return 0;
@@ -322,7 +329,7 @@ static int handle_release(struct handler_context *context, struct error *err)
 	/* Its session may have ended meanwhile. A run that goes on is given up. */
 	if (claim->session)
 		session_release(claim, context->fd_count == 1 ? take_fd(&context->fds[0]) : -1);
-	else
+	else if (claim->ended)
 		claim_end(claim);
 	return 0;
 }
@@ -380,7 +387,7 @@ static const struct {
 	int (*handle)(struct handler_context *, struct error *);
 } handlers[] = {
 	{MESSAGE_ACQUIRE, false, false, 0, handle_acquire},
-	{MESSAGE_START, true, false, STATE(CELL_PARKED), handle_start},
+	{MESSAGE_START, true, false, STATE(CELL_PARKED) | STATE(CELL_RESTORING), handle_start},
 	{MESSAGE_KILL, true, false, ANY_STATE, handle_kill},
 	{MESSAGE_RELEASE, true, false, ANY_STATE, handle_release},
 	{MESSAGE_OPEN_SESSION, false, false, 0, handle_open_session},

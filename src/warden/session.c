@@ -25,16 +25,19 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* --- answers ---------------------------------------------------------------- */
 
-static void put_session(struct session *session, struct bytes *frame)
+/* With what engines keep there, when it is asked for alone. */
+static void put_session(struct session *session, bool whole, struct bytes *frame)
 {
 	autobytes body = {0};
 	int64_t now = now_us();
@@ -55,7 +58,9 @@ static void put_session(struct session *session, struct bytes *frame)
 		frame_put_number(&body, FIELD_SIZE, session->cell->usage.memory_bytes);
 		limits_encode(&session->limits, &body, FIELD_LIMITS);
 		bytes_append(&body, session->checkpoints.data, session->checkpoints.length);
-		frame_put(&body, FIELD_POLICY, session->policy.data, session->policy.length);
+		if (whole)
+			frame_put(&body, FIELD_POLICY, session->policy.data,
+				  session->policy.length);
 	}
 	frame_put(frame, FIELD_SESSION, body.data, body.length);
 }
@@ -70,7 +75,7 @@ static void answer(struct session *session)
 	if (!client)
 		return;
 	at = frame_begin(&frame, MESSAGE_SESSION, session->asked);
-	put_session(session, &frame);
+	put_session(session, true, &frame);
 	bytes_append(&frame, session->lost.data, session->lost.length);
 	frame_end(&frame, at);
 	client_say(client, &frame, NULL, 0);
@@ -128,11 +133,25 @@ static void forget_oldest(struct warden *warden)
 	}
 }
 
+/* A claim that asks for the session and does not have it, or NULL. */
+static struct claim *find_waiting(struct session *session)
+{
+	struct client *client;
+	struct claim *claim;
+
+	TAILQ_FOREACH(client, &session->warden->clients, entry)
+	TAILQ_FOREACH(claim, &client->claims, entry)
+	if (claim->session == session && claim != session->current)
+		return claim;
+	return NULL;
+}
+
 /* What is left of it is its name and why it ended. */
 static void bury(struct session *session, const char *why)
 {
 	struct warden *warden = session->warden;
 	char text[ERROR_TEXT_MAX];
+	struct claim *claim;
 
 	if (!session->cell)
 		return;
@@ -148,8 +167,11 @@ static void bury(struct session *session, const char *why)
 		answer_failed(session, EPROTO, session->why);
 	else
 		answer_failed(session, EIDRM, text);
-	while (!TAILQ_EMPTY(&session->waiting))
-		claim_fail(TAILQ_FIRST(&session->waiting), EIDRM, text);
+	while ((claim = find_waiting(session)))
+		claim_fail(claim, EIDRM, text);
+	/* The newest of those that are remembered. */
+	TAILQ_REMOVE(&warden->sessions, session, entry);
+	TAILQ_INSERT_TAIL(&warden->sessions, session, entry);
 	if (session->current)
 		session->current->session = NULL;
 	session->current = NULL;
@@ -391,6 +413,7 @@ void session_run_begins(struct cell *cell)
 	atomic_store(&header->frames_length, 0);
 	atomic_store(&header->request_length, 0);
 	atomic_store(&header->response_length, 0);
+	cell->session->returns = 0;
 	cell->ended_us = 0;
 	cell->ending = 0;
 	cell->reason = 0;
@@ -412,12 +435,13 @@ void session_put_end(struct session *session, struct bytes *frame)
 }
 
 /* It is nobody's current run any more. */
-static void step_down(struct session *session)
+static void step_down(struct session *session, bool begun)
 {
 	session->current = NULL;
 	session->used_us = now_us();
-	if (session->cell && session->cell->state == CELL_PARKED)
-		usage_begin_run(session->cell); /* what is used now is used between runs */
+	/* What is used from now on is used between runs. */
+	if (begun && session->cell && session->cell->state == CELL_PARKED)
+		usage_begin_run(session->cell);
 }
 
 void session_release(struct claim *claim, int listing)
@@ -450,7 +474,7 @@ void session_give_up(struct claim *claim)
 		if (cell->state == CELL_RUNNING || cell->state == CELL_STOPPING)
 			session_survives(cell, ENDING_KILLED, 0);
 	}
-	step_down(session);
+	step_down(session, claim->begun);
 	next_run(session);
 }
 
@@ -512,6 +536,10 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 		return false;
 	if (cell->state == CELL_RESTORING)
 		return true; /* it is on its way */
+	if (++session->returns > SESSION_RETURNS_MAX) {
+		snprintf(cell->why, sizeof cell->why, "its process ended again and again");
+		return false;
+	}
 	/* Ctrl-C first: whoever heeds it loses nothing. */
 	if (ending == ENDING_KILLED && cell->claim && cell->state == CELL_RUNNING &&
 	    cell->ending != ENDING_KILLED && reason == KILL_CANCELLED) {
@@ -535,9 +563,26 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 	return true;
 }
 
+/* What a run wrote whose client is gone is not the next one's. */
+static void drain_output(const struct cell *cell)
+{
+	static char piece[64 * KIB];
+
+	for (int i = 1; i < 3; i++) {
+		int flags = fcntl(cell->stdio[i], F_GETFL);
+
+		if (flags < 0 || fcntl(cell->stdio[i], F_SETFL, flags | O_NONBLOCK) < 0)
+			continue;
+		for (int reads = 0; reads < 64 && read(cell->stdio[i], piece, sizeof piece) > 0;)
+			reads++;
+	}
+}
+
 static void steady(struct session *session)
 {
 	struct cell *cell = session->cell;
+
+	struct claim *claim = cell->claim;
 
 	evtimer_del(session->timer);
 	session->step = SESSION_STEADY;
@@ -545,12 +590,20 @@ static void steady(struct session *session)
 	/* An anomaly made it deaf. */
 	if (cell->listener_event)
 		event_add(cell->listener_event, NULL);
-	if (cell->claim) {
+	if (claim && claim->begun) {
 		cell_tell_end(cell);
-	} else if (session->asker) {
-		answer(session);
-		session->restored = false;
-		bytes_clear(&session->lost);
+	} else if (claim) {
+		/* Its code was not reached; if it has come, it runs now. */
+		if (claim->started)
+			cell_start(cell);
+	} else {
+		drain_output(cell);
+		usage_begin_run(cell);
+		if (session->asker) {
+			answer(session);
+			session->restored = false;
+			bytes_clear(&session->lost);
+		}
 	}
 	if (!session->current)
 		next_run(session);
@@ -569,8 +622,10 @@ static void on_resumed(struct session *session, const struct frame *frame, int *
 	close_fd(&cell->runner_pidfd);
 	cell->runner_pidfd = take_fd(&fds[0]);
 	session->restored = true;
+	bytes_clear(&session->lost);
 	while (frame_next_field(&fields, &field) == 1)
-		if (field.name == FIELD_NOTE)
+		if (field.name == FIELD_NOTE && field.value.length <= 200 &&
+		    session->lost.length < 4 * KIB)
 			frame_put(&session->lost, FIELD_LOST, field.value.data, field.value.length);
 	steady(session);
 }
@@ -590,6 +645,19 @@ static void on_turn(struct session *session, const struct frame *frame)
 	}
 	if (cell->state != CELL_RUNNING && cell->state != CELL_STOPPING)
 		return;
+	if (frame->id != session->runs) {
+		/* It ended just before this run: that begins again behind the return. */
+		if (ended && cell->state == CELL_RUNNING && cell->claim) {
+			cell->claim->begun = false;
+			session->runs--;
+			session_survives(cell, ENDING_EXITED, 0);
+		}
+		return;
+	}
+	if (cell->ending == ENDING_ANOMALY) {
+		session_survives(cell, ENDING_ANOMALY, 0);
+		return;
+	}
 	cell->status = (int)frame_number(frame, FIELD_STATUS);
 	cell->has_status = true;
 	if (ended) {
@@ -793,7 +861,7 @@ int session_list(struct client *client, const struct frame *frame, struct error 
 		/* One message holds them all, or as many as fit: the living first asked. */
 		if ((id[0] ? strcmp(id, session->id) == 0 : session->cell != NULL) &&
 		    session->step != SESSION_OPENING && answered.length < FRAME_MESSAGE_MAX - 4096)
-			put_session(session, &answered);
+			put_session(session, id[0] != '\0', &answered);
 	}
 	frame_end(&answered, at);
 	client_say(client, &answered, NULL, 0);

@@ -96,7 +96,7 @@ struct claim {
 	bool single; /* the client's only run: the template may go */
 	bool admitted, retried, started;
 	struct session *session; /* in which it runs, or NULL */
-	bool ended;              /* a session's, until it is released */
+	bool begun, ended;       /* its code; a session's claim lasts until it is released */
 	int64_t asked_us;
 	/* MESSAGE_START, which may come before there is a cell */
 	enum watch_mode watch_mode;
@@ -147,6 +147,7 @@ struct session {
 	char name[SESSION_NAME_BYTES_MAX + 1];
 	bool with_files;
 	bool restored;     /* since the last result */
+	unsigned returns;  /* since the last run began */
 	struct bytes lost; /* fields: what that cost */
 	uint64_t runs;
 	int64_t made_us, used_us;

@@ -35,7 +35,10 @@ static bool is_everyday_program(const char *path)
 
 static bool is_anomaly(const struct cell *cell, const struct watch_notice *notice)
 {
-	if (notice->harmless || cell->state < CELL_RUNNING)
+	/* What a session's run left behind is watched between runs, too. */
+	bool left = cell->session && cell->state == CELL_PARKED && cell->session->runs > 0;
+
+	if (notice->harmless || (cell->state < CELL_RUNNING && !left))
 		return false;
 	if (notice->event == WATCH_EXEC)
 		return cell->watch_mode == WATCH_STRICT && !is_everyday_program(notice->detail);
@@ -77,13 +80,17 @@ static void on_notice(evutil_socket_t listener, short what, void *argument)
 			continue;
 		anomaly = is_anomaly(cell, &notice);
 		if (anomaly && cell->watch_mode != WATCH_REPORT) {
-			if (cell->state != CELL_RUNNING && cell->state != CELL_DRAINING)
+			if (cell->state != CELL_RUNNING && cell->state != CELL_DRAINING &&
+			    cell->state != CELL_PARKED)
 				return; /* it is being ended already */
 			snprintf(cell->event, sizeof cell->event, "%s",
 				 watch_event_name(notice.event));
 			snprintf(cell->detail, sizeof cell->detail, "%s", notice.detail);
 			event_del(cell->listener_event);
-			cell_stop(cell, ENDING_ANOMALY);
+			if (cell->state == CELL_PARKED)
+				session_survives(cell, ENDING_ANOMALY, 0);
+			else
+				cell_stop(cell, ENDING_ANOMALY);
 			return;
 		}
 		if (anomaly ||

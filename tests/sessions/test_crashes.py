@@ -119,6 +119,41 @@ def test_hooks_that_hang(session):
     assert session.value("x, 'y' in globals()") == "(1, False)"
 
 
+def test_just_before_a_run(session, place, product):
+    """Whatever dies between two runs, the code of the next is what runs."""
+    (place / "in").write_text("new")
+    product.give(place / "in")
+    for number in range(12):
+        session.ok(f"import os, threading\n'old {number}'\n"
+                   f"threading.Timer({number / 2000}, os._exit, (0,)).start()\n'old'")
+        more = {"put": "in", "put_from": place / "in"} if number % 2 else {}
+        result = session.run(f"'new {number}'", **more)
+        if result["status"] == "ok" and result["exit_code"] == 0 and result["value"] is None:
+            assert result["session"]["restored"], result  # it had begun: its own end
+        else:
+            assert result["value"] == {"text/plain": f"'new {number}'"}, result
+        session.ok("1")
+
+
+def test_a_runner_that_always_ends(session):
+    """Its hook ends each process that returns: the session does not go on for ever."""
+    session.ok("import os\nos.register_at_fork(after_in_child=lambda: os._exit(1))\nx = 1")
+    result = session.run("os._exit(2)")
+    assert result["status"] == "internal_error", result
+    with pytest.raises(Exception, match="EIDRM"):
+        session.run("1")
+
+
+def test_an_input_that_cannot_be_put(session, place, product):
+    session.ok("import os, threading, time\nos.mkdir('dir')\nx = 42\n"
+               "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()")
+    (place / "in").write_text("new")
+    product.give(place / "in")
+    result = session.run("x", put="dir", put_from=place / "in")
+    assert result["status"] == "internal_error" and "dir" in result["error"]["message"], result
+    assert session.value("x") == "42"
+
+
 def test_open_files_have_their_offsets(session):
     session.ok("out = open('log', 'w')\nout.write('one\\n')\nout.flush()\n"
                "reader = open('/etc/passwd')\nfirst = reader.read(4)")

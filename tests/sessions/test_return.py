@@ -17,6 +17,7 @@ def test_undo(session):
     assert session.value("x, 'y' in globals(), open('a').read()") == "(1, False, 'one')"
     result = session.ok("import os\nsorted(os.listdir())")
     assert result["value"]["text/plain"] == "['a']" and result["session"]["restored"] is False
+    assert result["files"] == [] and result["session"]["deleted"] == []
 
 
 def test_undo_is_once(session):
@@ -133,6 +134,49 @@ def test_a_large_workspace_is_kept_by_name_and_not_for_undo(session):
     session.ok("os.remove('big')")
     session.call("rollback", name="big")
     assert session.value("os.path.getsize('big') - (10 << 20)") == "1"
+
+
+def test_a_sparse_file_costs_nothing(session):
+    session.ok("x = 1\nwith open('sparse', 'wb') as f: f.truncate(60 << 20)")
+    session.run("import os\nos._exit(1)")
+    assert session.value("import os\n(x, os.path.getsize('sparse') >> 20)") == "(1, 60)"
+    with pytest.raises(Refused, match="too large to be kept"):
+        session.call("checkpoint", name="sparse")
+
+
+def test_what_is_kept_by_name_leaves_memory_to_the_code(session):
+    session.ok("open('f', 'wb').write(bytes(10 << 20))")
+    session.call("checkpoint", name="one")
+    for name in ("two", "three"):
+        session.ok(f"open('f', 'ab').write(b'{name}')")
+        try:
+            session.call("checkpoint", name=name)
+        except Refused as refused:
+            assert "too large to be kept" in refused.text
+    session.ok("hold = bytearray(30 << 20)")
+    session.call("rollback", name="one")
+    assert session.value("import os\nos.path.getsize('f')") == str(10 << 20)
+
+
+def test_what_is_written_through_a_map(session):
+    session.ok("import mmap\nopen('f', 'wb').write(b'11aa')\nf = open('f', 'r+b')\n"
+               "m = mmap.mmap(f.fileno(), 0)")
+    session.call("checkpoint", name="here")
+    session.ok("m[:4] = b'ZZZZ'")
+    session.call("undo")
+    assert session.value("open('f').read()") == "'11aa'"
+    session.ok("g = open('f', 'r+b')\nm = mmap.mmap(g.fileno(), 0)\nm[:4] = b'YYYY'")
+    session.call("rollback", name="here")
+    assert session.value("open('f').read()") == "'11aa'"
+
+
+@pytest.mark.parametrize("code", ["os.chmod('/workspace', 0)",
+                                  "for n in range(80):\n    os.mkdir('d')\n    os.chdir('d')"])
+def test_odd_workspaces_come_back(session, code):
+    session.ok("import os\nopen('a', 'w').write('a')")
+    session.ok(code)
+    session.call("undo")
+    assert session.value("os.chdir('/workspace')\nos.listdir('.')") == "['a']"
 
 
 def test_while_threads_run_none_can_be_made(session):
