@@ -126,6 +126,10 @@ extern const size_t mcp_survey_length;
 
 /* mcp_sessions.c */
 void mcp_tool_session(struct mcp_call *call, const json_t *arguments);
+/* It is in no list any more. */
+void mcp_forget_session(struct mcp *mcp, const char *id);
+
+/* mcp_resources.c */
 void mcp_list_resources(struct mcp_call *call);
 void mcp_list_templates(struct mcp_call *call);
 void mcp_read_resource(struct mcp_call *call);

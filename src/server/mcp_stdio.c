@@ -198,8 +198,8 @@ static int serve(struct stdio *stdio, struct error *err)
 				mcp_receive(&stdio->mcp, line);
 			continue;
 		}
-		if (stdio->ended && stdio->unsent < MCP_UNSENT_BYTES)
-			break;
+		if (stdio->ended)
+			break; /* also when it does not take what it asked for */
 		if (dead && stdio->mcp.call_count == 0)
 			return refuse(err, EPIPE, "%s", dead);
 		if (turn(stdio) < 0)

@@ -94,6 +94,22 @@ def test_wrong_command_lines(product, watch, place):
         assert done.returncode == 2 and done.stdout == b"", str(done)
 
 
+def test_stdin_may_be_a_file(product, watch, place):
+    path = place / "messages"
+    path.write_bytes(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n' * 3)
+    with open(path, "rb") as messages:
+        done = product.execute("mcp", "--no-daemon", cwd=place, stdin=messages, daemon=True)
+    assert done.returncode == 0 and done.stdout.count(b'"result":{}') == 3, str(done)
+    done = product.execute("mcp", "--no-daemon", cwd=place, daemon=True)  # /dev/null
+    assert done.returncode == 0 and done.stdout == b"", str(done)
+
+
+def test_large_answers_come_whole(client):
+    numbers = [client.begin("tools/call", name="execute_python",
+                            arguments={"code": "print('y' * 900_000)"}) for _ in range(20)]
+    assert all(client.answer(number)["isError"] is False for number in numbers)
+
+
 def test_standard_error_stays_empty(connect):
     client = connect()
     client.initialize()
@@ -106,7 +122,7 @@ def test_standard_error_stays_empty(connect):
 
 # --- what is wrong -------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("line, number, code", [
+MISTAKES = [
     (b"{", None, PARSE),
     (b"hello", None, PARSE),
     (b'{"jsonrpc":"2.0","id":1,"method":"ping"} x', None, PARSE),
@@ -146,14 +162,17 @@ def test_standard_error_stays_empty(connect):
     (b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}',
      1, -32002),
     (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', 1, PARAMS),
-])
-def test_each_mistake_has_its_error_and_ends_nothing(common, watch, line, number, code):
-    common.raw(line + b"\n")
-    assert common.error() == (number, code)
-    assert common.ask("ping") == {}
+]
 
 
-@pytest.mark.parametrize("line", [
+def test_each_mistake_has_its_error_and_ends_nothing(common, watch):
+    for line, number, code in MISTAKES:
+        common.raw(line + b"\n")
+        assert common.error() == (number, code), line
+        assert common.ask("ping") == {}
+
+
+SILENT = [
     b"", b"  \r", b'{"jsonrpc":"2.0","id":9,"result":{}}',
     b'{"jsonrpc":"2.0","id":9,"error":{"code":1,"message":"x"}}',
     b'{"jsonrpc":"2.0","method":"notifications/nosuch"}',
@@ -161,11 +180,14 @@ def test_each_mistake_has_its_error_and_ends_nothing(common, watch, line, number
     b'{"jsonrpc":"2.0","method":"notifications/cancelled"}',
     b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}',
     b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}',
-])
-def test_what_asks_for_nothing_gets_no_answer(common, watch, line):
-    common.raw(line + b"\n")
-    assert common.ask("ping") == {}
-    assert not common.aside
+]
+
+
+def test_what_asks_for_nothing_gets_no_answer(common, watch):
+    for line in SILENT:
+        common.raw(line + b"\n")
+        assert common.ask("ping") == {}, line
+        assert not common.aside
 
 
 def test_a_line_of_10_megabytes(client):
@@ -284,22 +306,21 @@ def test_calls_that_wait_can_be_cancelled_too(client):
     assert not client.aside
 
 
-@pytest.mark.parametrize("token", ["t", 7])
-def test_long_runs_tell_their_progress(client, token):
+def test_long_runs_tell_their_progress_to_who_asked(client):
     client.run("1")
-    number = client.begin("tools/call", name="execute_python", _meta={"progressToken": token},
-                          arguments={"code": "import time\nprint('x', flush=True)\ntime.sleep(2.3)"})
-    assert client.answer(number)["isError"] is False
+    code = "import time\nprint('x', flush=True)\ntime.sleep(2.3)"
+    numbers = [client.begin("tools/call", _meta={"progressToken": token} if token else {},
+                            name="execute_python", arguments={"code": code})
+               for token in ("t", 7, None)]
+    for number in numbers:
+        assert client.answer(number)["isError"] is False
     told = [m["params"] for m in client.aside if m.get("method") == "notifications/progress"]
-    assert len(told) == 2 and all(t["progressToken"] == token for t in told)
-    assert 0.9 < told[0]["progress"] < told[1]["progress"]
-    assert "2 bytes" in told[1]["message"]
+    assert len(told) == len(client.aside) == 4
+    for token in ("t", 7):
+        first, second = [t for t in told if t["progressToken"] == token]
+        assert 0.9 < first["progress"] < second["progress"]
+        assert "2 bytes" in second["message"]
     assert client.silent(1.2)
-
-
-def test_without_a_token_there_is_no_progress(client):
-    client.run("import time; time.sleep(1.3)")
-    assert not client.aside
 
 
 # --- the stateless revision --------------------------------------------------------------------------

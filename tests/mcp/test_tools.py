@@ -78,7 +78,7 @@ def test_a_policy_file_is_named(connect, place, product):
 
 # --- results -----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("code, text", [
+TEXTS = [
     ("print(55)", "55\n"),
     ("6*7", "42\n"),
     ("print(1); 2", "1\n[value]\n2\n"),
@@ -87,9 +87,12 @@ def test_a_policy_file_is_named(connect, place, product):
     ("display({'a': 1})", "[display]\n{'a': 1}\n"),
     ("import sys; sys.stdout.buffer.write(b'a\\xffb\\n'); None", "a\ufffdb\n"),
     ("print('ä\\u2028\U0001f600')", "ä\u2028\U0001f600\n"),
-])
-def test_text_is_what_a_model_needs(common, watch, code, text):
-    assert common.text(code) == text
+]
+
+
+def test_text_is_what_a_model_needs(common, watch):
+    for code, text in TEXTS:
+        assert common.text(code) == text
 
 
 def test_an_error_comes_with_its_traceback_once(common, watch):
@@ -198,7 +201,7 @@ def test_stdin(common, watch):
 
 # --- arguments ---------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("arguments, words", [
+WRONG_ARGUMENTS = [
     ({}, "code is missing"),
     ({"code": 1}, "code is missing"),
     ({"code": "1", "cod": "1"}, '"cod"'),
@@ -223,11 +226,14 @@ def test_stdin(common, watch):
     ({"code": "1", "files": [{"path": "x", "content": "", "mode": 1}]}, "mode"),
     ({"code": "1", "stdin": 5}, "stdin must be a text"),
     ({"code": "#" * (1 << 20) + "##"}, "too many"),
-])
-def test_wrong_arguments_are_told_to_the_model(common, watch, arguments, words):
-    result = common.tool("execute_python", **arguments)
-    assert result["isError"] is True and words in text_of(result), result
-    assert "structuredContent" not in result
+]
+
+
+def test_wrong_arguments_are_told_to_the_model(common, watch):
+    for arguments, words in WRONG_ARGUMENTS:
+        result = common.tool("execute_python", **arguments)
+        assert result["isError"] is True and words in text_of(result), (arguments, result)
+        assert "structuredContent" not in result
 
 
 def test_limits_of_the_command_line_are_the_most(connect):
