@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes the hand-made part of the fuzz corpora: seeds.py DIRECTORY. One file one case, named after it."""
+import json
 import re
 import struct
 import sys
@@ -165,10 +166,36 @@ def configurations():
     yield "serve-twice", field(f["RUNS"], 1) * 2
 
 
+def conversations():
+    """Lines of a client of MCP; one that begins with a space did not say `initialize`."""
+    def line(method, number=1, **params):
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+
+    def call(tool, **arguments):
+        return line("tools/call", name=tool, arguments=arguments)
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}, "progressToken": "t"}
+    uri = "execpy://session/ses_1/d/%C3%A4%20b"
+    yield "handshake", line("initialize", "a", protocolVersion="2025-06-18", capabilities={}) + line("ping", -3)
+    yield "stateless", b" \n" + line("server/discover", _meta=meta) + line("tools/list", _meta=meta)
+    yield "version", b" \n" + line("server/discover", _meta={**meta, "io.modelcontextprotocol/protocolVersion": "1"})
+    yield "lists", line("tools/list") + line("resources/list") + line("resources/templates/list", cursor="x")
+    yield "run", call("execute_python", code="print(1)\0", time_ms=100, output_bytes=0, stdin="a", template="numpy",
+                      files=[{"path": "a/b", "content": "x"}, {"path": "c", "content_base64": "AAE="}])
+    yield "run-wrong", call("execute_python", code="1", files=[{"path": "../x", "content": "", "content_base64": 1}])
+    yield "run-session", call("execute_python", code="1", session="ses_1", memory_bytes=1) + call("check_python", code="x")
+    yield "sessions", b"".join(call("python_session", action=action, session="ses_1", name="n") for action in
+                               ("create", "list", "info", "checkpoint", "rollback", "undo", "end", "x"))
+    yield "read", line("resources/read", uri=uri) + line("resources/read", uri=uri + "%00") + line("resources/read", uri=1)
+    yield "notifications", (b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
+                            b'{"jsonrpc":"2.0","id":1,"result":{}}\n')
+    yield "wrong", b'[]\n{}\n"\n{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}'
+
+
 def main():
     root = Path(sys.argv[1])
     for target, cases in (("frame", frames()), ("collect", trees()), ("response", responses()),
-                          ("config", configurations())):
+                          ("config", configurations()), ("mcp", conversations())):
         (root / target).mkdir(parents=True, exist_ok=True)
         for name, data in cases:
             (root / target / name).write_bytes(data)

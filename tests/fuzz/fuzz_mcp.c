@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_mcp: any lines as a client's messages. The engine's warden has ended, so that each
+ * run ends at once with a failure of ours; all else is as it is. */
+#include "server/mcp_protocol.h"
+
+#include "base/cleanup.h"
+#include "fuzz.h"
+
+#include <string.h>
+
+static struct execpy_engine engine = {.socket = -1, .cancel_fd = -1, .dead = true};
+static const char initialize[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\","
+				 "\"params\":{\"protocolVersion\":\"2025-11-25\"}}";
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	TAILQ_INIT(&engine.runs);
+	TAILQ_INIT(&engine.queries);
+	TAILQ_INIT(&engine.known);
+	snprintf(engine.why, sizeof engine.why, "there is no warden");
+	engine.base = event_base_new();
+	MUST(engine.base);
+	return 0;
+}
+
+/* One line, one object; an answer or a notification. */
+static void look_at(void *user, struct bytes *message)
+{
+	struct span line = bytes_span(message);
+	size_t *answers = user;
+	json_t *object;
+
+	MUST(!message->failed && line.length > 1 && line.data[line.length - 1] == '\n');
+	MUST(memchr(line.data, '\n', line.length) == line.data + line.length - 1);
+	object = json_loadb((const char *)line.data, line.length,
+			    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	MUST(json_is_object(object) && json_object_get(object, "jsonrpc"));
+	MUST(!json_object_get(object, "result") != !json_object_get(object, "error"));
+	(*answers)++;
+	json_decref(object);
+	bytes_free(message);
+}
+
+static void receive(struct mcp *mcp, struct span line, size_t *answers)
+{
+	*answers = 0;
+	mcp_receive(mcp, line);
+	event_base_loop(engine.base, EVLOOP_NONBLOCK);
+	mcp_proceed(mcp);
+	MUST(mcp->call_count == 0 && *answers <= 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct mcp_options options = {
+		.limits = limits_default(), .ceilings = limits_default(), .policy = "open"};
+	struct span rest = {data, size};
+	size_t answers;
+	struct mcp mcp;
+
+	mcp_init(&mcp, &engine, &options, look_at, &answers);
+	if (size > 0 && data[0] != ' ')
+		receive(&mcp, (struct span){(const uint8_t *)initialize, sizeof initialize - 1},
+			&answers);
+	while (rest.length > 0) {
+		const uint8_t *newline = memchr(rest.data, '\n', rest.length);
+		size_t length = newline ? (size_t)(newline - rest.data) : rest.length;
+
+		receive(&mcp, (struct span){rest.data, length}, &answers);
+		length += newline != NULL;
+		rest = (struct span){rest.data + length, rest.length - length};
+	}
+	mcp_free(&mcp);
+	MUST(TAILQ_EMPTY(&engine.runs));
+	return 0;
+}
