@@ -7,6 +7,7 @@
 #include "engine/async.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct execpy_request nothing = {.code = "", .stdin_fd = -1, .out_directory = -1};
@@ -109,4 +110,71 @@ void async_abandon(struct run *run)
 	result = run->result;
 	run_free(run);
 	execpy_result_free(result);
+}
+
+/* --- sessions ------------------------------------------------------------------ */
+
+struct opening {
+	struct query query;
+	struct execpy_engine *engine;
+	struct execpy_session_options options;
+	char template[64]; /* which the options name */
+	void (*done)(void *user, const struct execpy_session_info *info, const struct error *why);
+	void *user;
+};
+
+static void free_opening(struct opening *opening)
+{
+	event_free(opening->query.event);
+	bytes_free(&opening->query.answer);
+	free(opening);
+}
+
+static void on_opened(evutil_socket_t fd, short what, void *argument)
+{
+	struct opening *opening = argument;
+	struct execpy_session_info info;
+	struct error err = {0};
+	int r = query_end(opening->engine, &opening->query, &err);
+
+	if (r == 0)
+		r = session_opened(&opening->query, &opening->options, &info, &err);
+	opening->done(opening->user, r == 0 ? &info : NULL, &err);
+	free_opening(opening);
+}
+
+struct opening *async_open_session(struct execpy_engine *engine,
+				   const struct execpy_session_options *options,
+				   void (*done)(void *user, const struct execpy_session_info *info,
+						const struct error *why),
+				   void *user, struct error *err)
+{
+	struct opening *opening = calloc(1, sizeof *opening);
+
+	if (opening)
+		opening->query.event = event_new(engine->base, -1, 0, on_opened, opening);
+	if (!opening || !opening->query.event) {
+		free(opening);
+		fail(err, ENOMEM, "session");
+		return NULL;
+	}
+	opening->engine = engine;
+	opening->done = done;
+	opening->user = user;
+	if (session_ask(engine, options, &opening->query, err) < 0) {
+		free_opening(opening);
+		return NULL;
+	}
+	snprintf(opening->template, sizeof opening->template, "%s",
+		 options->template ? options->template : "auto");
+	opening->options.template = opening->template;
+	return opening;
+}
+
+void async_abandon_opening(struct opening *opening)
+{
+	if (!opening)
+		return;
+	TAILQ_REMOVE(&opening->engine->queries, &opening->query, entry);
+	free_opening(opening);
 }

@@ -38,4 +38,16 @@ void async_cancel(struct run *run);
 /* Ends it, and nobody is told: `done` is not called any more. NULL-safe. */
 void async_abandon(struct run *run);
 
+/* Opens a session: `done` gets what it is like, or NULL and why not. The options need not
+ * stay. NULL when they are wrong; then `done` is not called. */
+struct opening;
+struct opening *async_open_session(struct execpy_engine *engine,
+				   const struct execpy_session_options *options,
+				   void (*done)(void *user, const struct execpy_session_info *info,
+						const struct error *why),
+				   void *user, struct error *err);
+/* `done` is not called any more; the session, if it comes to be, ends when nobody uses it,
+ * or with the engine. NULL-safe. */
+void async_abandon_opening(struct opening *opening);
+
 #endif

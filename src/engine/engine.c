@@ -38,6 +38,7 @@ int engine_say(struct execpy_engine *engine, const struct bytes *frame, const in
 static void died(struct execpy_engine *engine, const char *why)
 {
 	struct run *run, *next;
+	struct query *query;
 
 	if (engine->dead)
 		return;
@@ -49,6 +50,9 @@ static void died(struct execpy_engine *engine, const char *why)
 		next = TAILQ_NEXT(run, entry);
 		run_engine_died(run);
 	}
+	TAILQ_FOREACH(query, &engine->queries, entry)
+	if (query->event)
+		event_active(query->event, EV_TIMEOUT, 0);
 }
 
 static void on_message(evutil_socket_t socket, short what, void *argument)

@@ -48,6 +48,7 @@ struct query {
 	bool answered;
 	struct bytes answer; /* the fields of MESSAGE_SESSION */
 	struct error failed;
+	struct event *event; /* of async.c, or NULL: somebody waits for it */
 };
 
 /* What runs in a session take from it when they bring nothing of their own. */
@@ -237,6 +238,16 @@ int engine_say(struct execpy_engine *engine, const struct bytes *frame, const in
 /* session.c */
 /* What the warden said to a query that waits for it. */
 bool query_message(struct execpy_engine *engine, const struct frame *frame);
+/* Sends what opens a session; and what came of it. */
+int session_ask(struct execpy_engine *engine, const struct execpy_session_options *options,
+		struct query *query, struct error *err);
+int session_opened(const struct query *query, const struct execpy_session_options *options,
+		   struct execpy_session_info *ret_info, struct error *err);
+/* Sends it; the query is then in the engine's list. */
+int query_send(struct execpy_engine *engine, struct query *query, const struct bytes *frame,
+	       struct error *err);
+/* Takes it from the list: what came of it. The answer is still to be freed. */
+int query_end(struct execpy_engine *engine, struct query *query, struct error *err);
 void sessions_forget(struct execpy_engine *engine);
 /* The session of this id, asked for when it is not known yet; NULL and err. */
 const struct known_session *session_know(struct execpy_engine *engine, const char *id,

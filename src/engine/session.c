@@ -33,35 +33,58 @@ bool query_message(struct execpy_engine *engine, const struct frame *frame)
 		frame_text(frame, FIELD_TEXT, text, sizeof text);
 		refuse(&query->failed, number > 0 && number < 4096 ? (int)number : EIO, "%s", text);
 	}
+	if (query->event)
+		event_active(query->event, EV_TIMEOUT, 0);
 	return true;
+}
+
+int query_send(struct execpy_engine *engine, struct query *query, const struct bytes *frame,
+	       struct error *err)
+{
+	if (engine->dead && engine->remote)
+		engine_revive(engine, &(struct error){0});
+	if (engine->dead)
+		return refuse(err, EPIPE, "%s", engine->why);
+	if (frame->failed)
+		return fail(err, -frame->failed, "session");
+	if (engine_say(engine, frame, NULL, 0, err) < 0)
+		return -err->number;
+	TAILQ_INSERT_TAIL(&engine->queries, query, entry);
+	return 0;
+}
+
+int query_end(struct execpy_engine *engine, struct query *query, struct error *err)
+{
+	TAILQ_REMOVE(&engine->queries, query, entry);
+	if (!query->answered)
+		return refuse(err, EPIPE, "%s",
+			      engine->dead ? engine->why : "the event loop ended");
+	if (!query->failed.number)
+		return 0;
+	*err = query->failed;
+	return -err->number;
+}
+
+static int wait_for_answer(struct execpy_engine *engine, struct query *query, struct error *err)
+{
+	int r;
+
+	while (!query->answered && !engine->dead)
+		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)
+			break;
+	r = query_end(engine, query, err);
+	if (r < 0)
+		bytes_free(&query->answer);
+	return r;
 }
 
 /* Sends the frame, whose id is the query's, and waits for what is said to it. */
 static int ask(struct execpy_engine *engine, struct query *query, const struct bytes *frame,
 	       struct error *err)
 {
-	int r;
+	int r = query_send(engine, query, frame, err);
 
-	if (engine->dead && engine->remote)
-		engine_revive(engine, &(struct error){0});
-	if (engine->dead)
-		return refuse(err, EPIPE, "%s", engine->why);
-	TAILQ_INSERT_TAIL(&engine->queries, query, entry);
-	r = frame->failed ? fail(err, -frame->failed, "session")
-			  : engine_say(engine, frame, NULL, 0, err);
-	while (r == 0 && !query->answered && !engine->dead)
-		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)
-			r = refuse(err, EIO, "the event loop ended");
-	TAILQ_REMOVE(&engine->queries, query, entry);
-	if (r == 0 && !query->answered)
-		r = refuse(err, EPIPE, "%s", engine->why);
-	if (r == 0 && query->failed.number) {
-		*err = query->failed;
-		r = -err->number;
-	}
-	if (r < 0)
-		bytes_free(&query->answer);
-	return r;
+	return r < 0 ? r : wait_for_answer(engine, query, err);
 }
 
 /* --- answers ------------------------------------------------------------------ */
@@ -283,25 +306,30 @@ static void put_module(void *user, const char *module)
 	frame_put_text(user, FIELD_MODULE, module);
 }
 
-int execpy_session_open(struct execpy_engine *engine, const struct execpy_session_options *options,
-			struct execpy_session_info *ret_info, struct execpy_error *error)
+static const char *template_name(const struct execpy_session_options *options)
 {
-	struct error *err = (struct error *)error;
-	struct query query = {.id = ++engine->next_run};
-	const char *template = options->template ? options->template : "bare";
+	const char *template = options->template;
+
+	return !template || strcmp(template, "auto") == 0 ? "bare" : template;
+}
+
+int session_ask(struct execpy_engine *engine, const struct execpy_session_options *options,
+		struct query *query, struct error *err)
+{
+	const char *template = template_name(options);
 	autopolicy policy = {0};
 	autobytes encoded = {0};
 	autobytes frame = {0};
 	struct limits limits;
-	size_t at = frame_begin(&frame, MESSAGE_OPEN_SESSION, query.id);
+	size_t at;
 	int r = take_limits(&options->limits, &limits, err);
 
 	if (r == 0)
 		r = policy_load(options->policy ? options->policy : "strict", &policy, err);
 	if (r < 0)
 		return r;
-	if (strcmp(template, "auto") == 0)
-		template = "bare";
+	query->id = ++engine->next_run;
+	at = frame_begin(&frame, MESSAGE_OPEN_SESSION, query->id);
 	policy_encode(&policy, &encoded);
 	limits_encode(&limits, &frame, FIELD_LIMITS);
 	frame_put(&frame, FIELD_POLICY, encoded.data, encoded.length);
@@ -318,11 +346,31 @@ int execpy_session_open(struct execpy_engine *engine, const struct execpy_sessio
 			      "template \"%.40s\": there is auto, bare, numpy, pandas and plot",
 			      template);
 	frame_end(&frame, at);
-	r = ask(engine, &query, &frame, err);
-	if (r == 0)
-		r = read_answer(&query, ret_info, NULL, err);
+	return query_send(engine, query, &frame, err);
+}
+
+int session_opened(const struct query *query, const struct execpy_session_options *options,
+		   struct execpy_session_info *ret_info, struct error *err)
+{
+	int r = read_answer(query, ret_info, NULL, err);
+
 	if (r == 0 && ret_info && !ret_info->template[0])
-		snprintf(ret_info->template, sizeof ret_info->template, "%s", template);
+		snprintf(ret_info->template, sizeof ret_info->template, "%s",
+			 template_name(options));
+	return r;
+}
+
+int execpy_session_open(struct execpy_engine *engine, const struct execpy_session_options *options,
+			struct execpy_session_info *ret_info, struct execpy_error *error)
+{
+	struct error *err = (struct error *)error;
+	struct query query = {0};
+	int r = session_ask(engine, options, &query, err);
+
+	if (r == 0)
+		r = wait_for_answer(engine, &query, err);
+	if (r == 0)
+		r = session_opened(&query, options, ret_info, err);
 	bytes_free(&query.answer);
 	return r;
 }

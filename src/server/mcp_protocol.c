@@ -77,6 +77,7 @@ static void end_call(struct mcp_call *call)
 	if (call->ticker)
 		event_free(call->ticker);
 	async_abandon(call->run);
+	async_abandon_opening(call->opening);
 	execpy_result_free(call->result);
 	for (size_t i = 0; i < call->request.file_count; i++)
 		close(call->files[i].fd);
@@ -246,6 +247,8 @@ void mcp_proceed(struct mcp *mcp)
 			return;
 		call->over = false;
 		result = take_ptr(call->result);
+		if (call->cancelled && call->opened.id[0])
+			execpy_session_end(mcp->engine, call->opened.id, &(struct execpy_error){0});
 		if (call->cancelled)
 			end_call(call);
 		else
@@ -264,6 +267,27 @@ int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err
 	async.user = call;
 	call->run = async_begin(call->mcp->engine, &call->request, &async, err);
 	if (!call->run)
+		return -err->number;
+	start_ticker(call);
+	return 0;
+}
+
+static void on_opened(void *user, const struct execpy_session_info *info, const struct error *why)
+{
+	struct mcp_call *call = user;
+
+	call->opening = NULL;
+	call->over = true;
+	call->why = *why;
+	if (info)
+		call->opened = *info;
+}
+
+int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options *options,
+		      struct error *err)
+{
+	call->opening = async_open_session(call->mcp->engine, options, on_opened, call, err);
+	if (!call->opening)
 		return -err->number;
 	start_ticker(call);
 	return 0;

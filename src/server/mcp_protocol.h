@@ -45,7 +45,9 @@ struct mcp_call {
 	/* What goes on for it, and what to do with the outcome: to answer, or to begin
 	 * the next step. */
 	struct run *run;
-	bool over; /* it went on, and what came of it is in the next two */
+	struct opening *opening;
+	struct execpy_session_info opened; /* id "": none was */
+	bool over;                         /* it went on, and what came of it is in the next two */
 	struct execpy_result *result;
 	struct error why;
 	void (*finish)(struct mcp_call *call, struct execpy_result *result,
@@ -100,6 +102,9 @@ void mcp_resource_not_found(struct mcp_call *call, const char *uri);
 /* Begins what the call asks for, in call->session when that is named; its request must
  * be filled. Negative: `finish` will not be called. */
 int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err);
+/* The same for a session: call->opened says what it is like, or `why` why there is none. */
+int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options *options,
+		      struct error *err);
 
 /* mcp_tools.c */
 void mcp_list_tools(struct mcp_call *call);

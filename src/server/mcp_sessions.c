@@ -127,45 +127,51 @@ void mcp_forget_session(struct mcp *mcp, const char *id)
 	free(session);
 }
 
-static void create(struct mcp_call *call, const json_t *arguments, const char *template)
+static void finish_create(struct mcp_call *call, struct execpy_result *result,
+			  const struct error *why)
 {
 	struct mcp *mcp = call->mcp;
+	struct mcp_session *session = call->opened.id[0] ? calloc(1, sizeof *session) : NULL;
+
+	if (!call->opened.id[0]) {
+		mcp_tool_error(call, "%s", why->text);
+		return;
+	}
+	/* Without it the session is only in no list. */
+	if (session) {
+		snprintf(session->id, sizeof session->id, "%s", call->opened.id);
+		snprintf(session->template, sizeof session->template, "%s", call->opened.template);
+		TAILQ_INSERT_TAIL(&mcp->sessions, session, entry);
+		mcp->session_count++;
+	}
+	answer(call, "", &call->opened, 1);
+}
+
+static void create(struct mcp_call *call, const json_t *arguments, const char *template)
+{
+	const struct mcp_options *mine = call->mcp->options;
 	struct execpy_session_options options = {
-		.limits = mcp_limits(&mcp->options->limits),
-		.policy = mcp->options->policy,
-		.template = template ? template : mcp->options->template,
+		.limits = mcp_limits(&mine->limits),
+		.policy = mine->policy,
+		.template = template ? template : mine->template,
 	};
-	struct execpy_session_info info;
-	struct execpy_error err = {0};
-	struct mcp_session *session;
+	struct error err = {0};
 
 	if (!mcp_limit_arguments(call, arguments, false, &options.limits))
 		return;
-	if (mcp->session_count == MCP_SESSIONS_MAX) {
+	if (call->mcp->session_count >= MCP_SESSIONS_MAX) {
 		mcp_tool_error(call, "there are %d sessions already: end one", MCP_SESSIONS_MAX);
 		return;
 	}
-	session = calloc(1, sizeof *session);
-	if (!session) {
-		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
-		return;
-	}
-	if (execpy_session_open(mcp->engine, &options, &info, &err) < 0) {
-		free(session);
+	call->finish = finish_create;
+	if (mcp_begin_session(call, &options, &err) < 0)
 		mcp_tool_error(call, "%s", err.text);
-		return;
-	}
-	snprintf(session->id, sizeof session->id, "%s", info.id);
-	snprintf(session->template, sizeof session->template, "%s", info.template);
-	TAILQ_INSERT_TAIL(&mcp->sessions, session, entry);
-	mcp->session_count++;
-	answer(call, "", &info, 1);
 }
 
 static void list(struct mcp_call *call)
 {
 	struct mcp *mcp = call->mcp;
-	autofree struct execpy_session_info *infos = calloc(MCP_SESSIONS_MAX, sizeof *infos);
+	autofree struct execpy_session_info *infos = calloc(mcp->session_count + 1, sizeof *infos);
 	struct mcp_session *session, *next;
 	size_t count = 0;
 

@@ -185,11 +185,16 @@ def client(connect):
 
 
 @pytest.fixture(scope="module")
-def common(product, request):
-    """One client for the tests of a module that do it no harm."""
+def common(product, canary, request):
+    """One client for the tests of a module that do it no harm; what they leave is looked for at
+    its end."""
+    seen = witness.Witness(canary)
+    if product.daemon:
+        seen.daemon_check, seen.patience = product.daemon.differences, 10 * product.SLOW
     client = Client(product, product.directory(f"common-{request.module.__name__}"))
     client.initialize()
     witness.exempt.add(client.process.pid)
     yield client
     witness.exempt.discard(client.process.pid)
     client.end()
+    seen.check()

@@ -90,12 +90,12 @@ TEXTS = [
 ]
 
 
-def test_text_is_what_a_model_needs(common, watch):
+def test_text_is_what_a_model_needs(common):
     for code, text in TEXTS:
         assert common.text(code) == text
 
 
-def test_an_error_comes_with_its_traceback_once(common, watch):
+def test_an_error_comes_with_its_traceback_once(common):
     result = common.run("import sys\nprint('a')\nprint('b', file=sys.stderr)\n1/0")
     text = text_of(result)
     assert text.startswith("a\n[stderr]\nb\n[error]\nTraceback")
@@ -103,12 +103,12 @@ def test_an_error_comes_with_its_traceback_once(common, watch):
     assert 'File "main.py", line 4' in text and result["isError"] is True
 
 
-def test_exit_statuses(common, watch):
+def test_exit_statuses(common):
     assert "exit status 3" in common.text("import sys; sys.exit(3)")
     assert common.run("import sys; sys.exit(0)")["isError"] is False
 
 
-def test_findings_and_hints_are_told(common, connect, watch):
+def test_findings_and_hints_are_told(common, connect):
     client = connect(policy=None)
     client.initialize()
     result = client.run("import os\nos.system('id')")
@@ -126,7 +126,7 @@ def test_findings_and_hints_are_told(common, connect, watch):
     ("while True: print('x' * 1000)", {"output_bytes": 5000}, "output_limit", ("hint:",)),
     ("import ctypes; ctypes.string_at(0)", {}, "crashed", ("signal 11",)),
 ])
-def test_limits_are_results(common, watch, code, arguments, status, words):
+def test_limits_are_results(common, code, arguments, status, words):
     result = common.run(code, **arguments)
     assert result["isError"] is True
     assert result["structuredContent"]["status"] in status
@@ -134,7 +134,7 @@ def test_limits_are_results(common, watch, code, arguments, status, words):
         assert word in text_of(result), text_of(result)
 
 
-def test_text_is_bounded_with_head_and_tail(common, watch):
+def test_text_is_bounded_with_head_and_tail(common):
     result = common.run("for n in range(60000): print(n)\nimport sys\n"
                         "print('e' * 100000, file=sys.stderr)\nraise ValueError('v' * 50000)")
     text = text_of(result)
@@ -146,7 +146,7 @@ def test_text_is_bounded_with_head_and_tail(common, watch):
     assert kept[0] > 20000
 
 
-def test_what_is_left_out_is_counted(common, watch):
+def test_what_is_left_out_is_counted(common):
     text = common.text("print('ä' * 100000)")
     kept = text.count("ä")
     assert f"[... {200001 - 1 - 2 * kept} bytes left out ...]" in text
@@ -163,7 +163,7 @@ def test_truncate_keeps_the_run(connect):
     assert result["isError"] is False and "end\n" in text_of(result)
 
 
-def test_pictures_are_images(common, watch):
+def test_pictures_are_images(common):
     result = common.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\n"
                         "plt.plot([3])\nprint('drawn')")
     assert [image["mimeType"] for image in images(result)] == ["image/png"] * 2
@@ -173,7 +173,7 @@ def test_pictures_are_images(common, watch):
     assert text_of(result).startswith("drawn\n")
 
 
-def test_large_pictures_are_told_of(common, watch):
+def test_large_pictures_are_told_of(common):
     code = ("import random\nclass Big:\n    def _repr_{0}_(self):\n"
             "        return {1} + random.randbytes({2})\nfor _ in range({3}): display(Big())")
     result = common.run(code.format("png", r"b'\x89PNG\r\n\x1a\n'", 4 << 20, 1),
@@ -184,7 +184,7 @@ def test_large_pictures_are_told_of(common, watch):
     assert text_of(result).count("too many") == 4
 
 
-def test_files_go_in_and_are_told(common, watch):
+def test_files_go_in_and_are_told(common):
     result = common.run("import os\nprint(open('in/a.csv').read(), open('b.bin', 'rb').read())\n"
                         "open('out.txt', 'w').write('x')",
                         files=[{"path": "in/a.csv", "content": "1,ä\n"},
@@ -195,7 +195,7 @@ def test_files_go_in_and_are_told(common, watch):
     assert "in/a.csv" not in text and not links(result)
 
 
-def test_stdin(common, watch):
+def test_stdin(common):
     assert common.text("print(input() + '!')\nprint(input())", stdin="a\nb\n") == "a!\nb\n"
 
 
@@ -229,7 +229,7 @@ WRONG_ARGUMENTS = [
 ]
 
 
-def test_wrong_arguments_are_told_to_the_model(common, watch):
+def test_wrong_arguments_are_told_to_the_model(common):
     for arguments, words in WRONG_ARGUMENTS:
         result = common.tool("execute_python", **arguments)
         assert result["isError"] is True and words in text_of(result), (arguments, result)
@@ -246,7 +246,7 @@ def test_limits_of_the_command_line_are_the_most(connect):
     assert "from 10 to 1000" in client.text("1", time_ms=2000)
 
 
-def test_who_asks_for_time_may_use_it(common, watch):
+def test_who_asks_for_time_may_use_it(common):
     limits = common.run("1", time_ms=20000)["structuredContent"]["limits"]
     assert (limits["time_ms"], limits["cpu_ms"]) == (20000, 20000)
 
@@ -272,7 +272,7 @@ def test_check_says_what_a_run_would(connect):
 # --- sessions --------------------------------------------------------------------------------------------
 
 @pytest.fixture
-def session(common, watch):
+def session(common):
     session = common.session()
     yield session
     common.tool("python_session", action="end", session=session)
@@ -371,6 +371,6 @@ def test_resources_wait_for_a_run_and_nobody_else_does(common, session):
     assert [one["name"] for one in common.answer(listing)["resources"]] == ["x"]
 
 
-def test_nothing_of_the_host_is_in_an_answer(common, canary, watch):
+def test_nothing_of_the_host_is_in_an_answer(common, canary):
     result = common.run("import os\nprint(dict(os.environ))\nprint(os.listdir('/'))")
     assert canary.secret not in json.dumps(result)
