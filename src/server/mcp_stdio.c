@@ -133,12 +133,11 @@ static void on_signal(evutil_socket_t number, short what, void *argument)
 /* The next whole line. Those that are too long are answered here. */
 static bool next_line(struct stdio *stdio, struct span *ret_line)
 {
-	for (;;) {
+	/* What was looked at before has no newline, and its length was judged. */
+	while (stdio->scanned < stdio->in.length) {
 		uint8_t *from = stdio->in.data + stdio->at;
-		uint8_t *newline = stdio->scanned < stdio->in.length
-					   ? memchr(stdio->in.data + stdio->scanned, '\n',
-						    stdio->in.length - stdio->scanned)
-					   : NULL;
+		uint8_t *newline = memchr(stdio->in.data + stdio->scanned, '\n',
+					  stdio->in.length - stdio->scanned);
 		size_t length = newline ? (size_t)(newline - from) : stdio->in.length - stdio->at;
 		bool too_long = length > MCP_LINE_BYTES_MAX;
 
@@ -159,11 +158,14 @@ static bool next_line(struct stdio *stdio, struct span *ret_line)
 		}
 		stdio->skipping = false;
 	}
+	return false;
 }
 
 static bool is_blank(struct span line)
 {
-	while (line.length > 0 && strchr(" \t\r", line.data[line.length - 1]))
+	static const char blanks[] = {' ', '\t', '\r'};
+
+	while (line.length > 0 && memchr(blanks, line.data[line.length - 1], sizeof blanks))
 		line.length--;
 	return line.length == 0;
 }

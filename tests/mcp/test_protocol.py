@@ -125,6 +125,7 @@ def test_standard_error_stays_empty(connect):
 MISTAKES = [
     (b"{", None, PARSE),
     (b"hello", None, PARSE),
+    (b"\0", None, PARSE),
     (b'{"jsonrpc":"2.0","id":1,"method":"ping"} x', None, PARSE),
     (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', None, PARSE),
     (b'{"jsonrpc":"2.0","id":1,"method":"p\xff"}', None, PARSE),
