@@ -86,5 +86,5 @@ def compact(text):
 def keep(name, facts):
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"machine": machine(), **facts}, indent=1) + "\n")
+    path.write_text(compact(json.dumps({"machine": machine(), **facts}, indent=1)) + "\n")
     print(f"raw samples: {path.relative_to(ROOT)}")

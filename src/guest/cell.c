@@ -337,7 +337,7 @@ void cell_become(const int *fds, const struct error *failed, const struct frame 
 	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 || stopframes_install(&err) < 0)
 		goto failed;
 	/* One that was made for a run that waits already has no time for it. */
-	if (settled && rehearse(false, &err) < 0)
+	if (settled && LEFT_OUT != MEASURE_CELL_REHEARSAL && rehearse(false, &err) < 0)
 		goto failed;
 	if (settled)
 		outbox_touch();

@@ -66,6 +66,21 @@ int template_serve(int socket, struct bytes *ret_request, struct error *err);
 void cell_become(const int *fds, const struct error *failed, const struct frame *fork_cell,
 		 bool settled, struct bytes *buffer, struct bytes *ret_request);
 
+/* What makes cells fast, and LEFT_OUT which of it this build is without, so that
+ * bench/measures.py can tell what it gives. */
+enum measure {
+	MEASURE_NONE,
+	MEASURE_HUGE_PAGES,
+	MEASURE_FILLED_HOLES,
+	MEASURE_TEMPLATE_REHEARSALS,
+	MEASURE_CELL_REHEARSAL,
+	MEASURE_PREPARED_STREAMS,
+	MEASURE_NUMPY_IN_PLACE,
+};
+#ifndef LEFT_OUT
+#define LEFT_OUT MEASURE_NONE
+#endif
+
 /* hygiene.c */
 
 /* After fork, before user code: no two cells alike. Fails closed. Stage: cell. */

@@ -144,7 +144,7 @@ void memory_settle(bool thoroughly)
 {
 	uint8_t *end;
 
-	if (thoroughly) {
+	if (thoroughly && LEFT_OUT != MEASURE_FILLED_HOLES) {
 		use_up_pools();
 		use_up_heap();
 	}
@@ -156,7 +156,7 @@ void memory_settle(bool thoroughly)
 			munmap(end, (size_t)(region_end - end));
 		region_end = end;
 	}
-	if (thoroughly) {
+	if (thoroughly && LEFT_OUT != MEASURE_HUGE_PAGES) {
 		collapse(region, region_end);
 		collapse((uint8_t *)sbrk(0) - mallinfo2().arena, sbrk(0));
 	}
