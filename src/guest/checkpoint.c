@@ -263,16 +263,15 @@ static void become_runner(const sigset_t *signals, const char *lost, int link)
 }
 
 /* What was killed, a fork bomb, say, still counts until it is dead. */
-static int fork_patiently(void)
+static int fork_patiently(int patience_ms, uint64_t *ret_cpu_us)
 {
 	const struct timespec moment = {0, 1000000};
-	uint64_t cpu_us;
 	int r = -EAGAIN;
 
-	for (int i = 0; r == -EAGAIN && i < SESSION_FORK_WAIT_MS; i++) {
+	for (int i = 0; r == -EAGAIN && i < patience_ms; i++) {
 		if (i > 0)
 			nanosleep(&moment, NULL);
-		r = fork_adopted(&cpu_us);
+		r = fork_adopted(ret_cpu_us);
 	}
 	return r;
 }
@@ -300,12 +299,13 @@ static int park(int socket)
 		int fds[FRAME_FDS_MAX], link, r;
 		struct frame frame;
 		size_t fd_count = 0;
+		uint64_t cpu_us;
 
 		r = frame_receive(socket, &buffer, &frame, fds, &fd_count);
 		if (r != 1 || frame.type != MESSAGE_RESUME || fd_count != 1)
 			_exit(0); /* nobody needs it any more */
 		link = fds[0];
-		r = fork_patiently();
+		r = fork_patiently(SESSION_FORK_WAIT_MS, &cpu_us);
 		if (r == 0) {
 			close(socket);
 			become_runner(&before, lost, link);
@@ -338,7 +338,7 @@ int checkpoint_make(int link, int socket)
 		say_refused(socket, "threads were running");
 	} else {
 		PyOS_BeforeFork();
-		r = fork_adopted(&cpu_us);
+		r = fork_patiently(SESSION_FORK_WAIT_MS / 50, &cpu_us);
 		if (r == 0) {
 			close(link);
 			return park(socket);

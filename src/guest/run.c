@@ -348,8 +348,11 @@ void run_request(struct span request)
 		verdict = judge(&judged, &order.policy, &order.context, &err);
 	if (verdict < 0)
 		give_up(err.text);
-	if (verdict == 0)
+	if (verdict == 0) {
+		/* What does not run is no file of the workspace, either. */
+		unlink(RUN_FILE_NAME);
 		outbox_finish(0);
+	}
 	globals = set_up(&order);
 	if (!globals)
 		give_up("the code cannot be set up");

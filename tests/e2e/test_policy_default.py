@@ -194,6 +194,11 @@ def test_wrong_policy_file(plain, place, text, where, word):
     assert len(done.err.splitlines()) == 1 and f"p.yaml{where}" in done.err and word in done.err
 
 
+def test_what_is_refused_leaves_no_file(product, watch, place):
+    done = product.run("import subprocess\nsubprocess.run(['ls'])", cwd=place)
+    assert done.result["status"] == "blocked" and done.result["files"] == [], str(done)
+
+
 # -- ended while it runs -------------------------------------------------------------------------
 
 def test_trying_an_address_is_no_anomaly(run):
