@@ -99,7 +99,7 @@ def suites(build, full):
                                 minutes=60 if full else 12,
                                 when="full" if folder in ("daemon", "sessions", "mcp") and mode == "user"
                                 and root else "always",
-                                aside=root and mode == "user"))
+                                aside=root and (mode == "user" or folder == "sessions")))
     for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),
                                ("e2e", "root", "full"), ("attacks", "user", "full")):
         if mode == "root" and not root:
@@ -113,7 +113,7 @@ def suites(build, full):
     result += [
         Suite("parity", [PYTHON, "tests/parity/run.py", parity], minutes=120 if full else 8,
               aside=True),
-        Suite("corpus of attacks", [PYTHON, "tests/parity/attacks.py"], aside=True),
+        Suite("corpus of attacks", [PYTHON, "tests/parity/attacks.py"]),
         Suite("cgroup v2 in QEMU", ["tests/qemu/test_cgroup2.sh"], minutes=25, aside=True),
         Suite("fuzz", ["tests/fuzz/run.sh", "60"], minutes=20, when="full"),
         Suite("clang-tidy", ["./dev", "lint", "--tidy"], minutes=30, when="full"),

@@ -377,6 +377,21 @@ struct session *session_find(struct warden *warden, struct span id)
 
 /* --- runs ---------------------------------------------------------------------- */
 
+/* What a run wrote that is over, or whose client is gone, is not the next one's. */
+static void drain_output(const struct cell *cell)
+{
+	static char piece[64 * KIB];
+
+	for (int i = 1; i < 3; i++) {
+		int flags = fcntl(cell->stdio[i], F_GETFL);
+
+		if (flags < 0 || fcntl(cell->stdio[i], F_SETFL, flags | O_NONBLOCK) < 0)
+			continue;
+		for (int reads = 0; reads < 64 && read(cell->stdio[i], piece, sizeof piece) > 0;)
+			reads++;
+	}
+}
+
 static void next_run(struct session *session)
 {
 	struct claim *claim = TAILQ_FIRST(&session->waiting);
@@ -386,6 +401,10 @@ static void next_run(struct session *session)
 		return;
 	TAILQ_REMOVE(&session->waiting, claim, turn);
 	session->current = claim;
+	/* What was killed may have been in the middle of a write. */
+	if (session->stale_output)
+		drain_output(session->cell);
+	session->stale_output = false;
 	cell_give(session->cell, claim);
 }
 
@@ -563,21 +582,6 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 	return true;
 }
 
-/* What a run wrote whose client is gone is not the next one's. */
-static void drain_output(const struct cell *cell)
-{
-	static char piece[64 * KIB];
-
-	for (int i = 1; i < 3; i++) {
-		int flags = fcntl(cell->stdio[i], F_GETFL);
-
-		if (flags < 0 || fcntl(cell->stdio[i], F_SETFL, flags | O_NONBLOCK) < 0)
-			continue;
-		for (int reads = 0; reads < 64 && read(cell->stdio[i], piece, sizeof piece) > 0;)
-			reads++;
-	}
-}
-
 static void steady(struct session *session)
 {
 	struct cell *cell = session->cell;
@@ -621,7 +625,7 @@ static void on_resumed(struct session *session, const struct frame *frame, int *
 	}
 	close_fd(&cell->runner_pidfd);
 	cell->runner_pidfd = take_fd(&fds[0]);
-	session->restored = true;
+	session->restored = session->stale_output = true;
 	bytes_clear(&session->lost);
 	while (frame_next_field(&fields, &field) == 1)
 		if (field.name == FIELD_NOTE && field.value.length <= 200 &&

@@ -147,6 +147,7 @@ struct session {
 	char name[SESSION_NAME_BYTES_MAX + 1];
 	bool with_files;
 	bool restored;     /* since the last result */
+	bool stale_output; /* there may be some of a runner that was killed */
 	unsigned returns;  /* since the last run began */
 	struct bytes lost; /* fields: what that cost */
 	uint64_t runs;
