@@ -111,8 +111,7 @@ def suites(build, full):
                              "EXECPY_SLOW": "3"}, minutes=60 if full else 8, when=when))
     parity = "--all" if full else "--tenth"
     result += [
-        Suite("parity", [PYTHON, "tests/parity/run.py", parity], minutes=120 if full else 8,
-              aside=True),
+        Suite("parity", [PYTHON, "tests/parity/run.py", parity], minutes=120 if full else 8),
         Suite("corpus of attacks", [PYTHON, "tests/parity/attacks.py"]),
         Suite("cgroup v2 in QEMU", ["tests/qemu/test_cgroup2.sh"], minutes=25, aside=True),
         Suite("fuzz", ["tests/fuzz/run.sh", "60"], minutes=20, when="full"),
