@@ -2,6 +2,8 @@
 /* descriptors: see descriptors.h. */
 #include "base/descriptors.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -29,4 +31,18 @@ int descriptors_fill_standard(struct error *err)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
 			return fail(err, errno, "descriptors: fill the standard streams");
 	return 0;
+}
+
+pid_t descriptors_pid(int pidfd)
+{
+	char path[64], line[128];
+	autofile *file = NULL;
+	int pid = -1;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file))
+		if (sscanf(line, "Pid: %d", &pid) == 1)
+			break;
+	return pid;
 }

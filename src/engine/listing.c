@@ -7,12 +7,11 @@
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
+#include "base/memfile.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static int by_name(const void *a, const void *b)
 {
@@ -79,7 +78,6 @@ void listing_free(struct listing *listing)
 
 int listing_write(const struct listing *listing, struct error *err)
 {
-	autofd fd = memfd_create("execpy-listing", MFD_CLOEXEC);
 	autobytes out = {.ceiling = SESSION_LISTING_BYTES_MAX};
 
 	for (size_t i = 0; i < listing->count; i++) {
@@ -93,13 +91,9 @@ int listing_write(const struct listing *listing, struct error *err)
 		frame_put_text(&body, FIELD_DATA, listed->sha256);
 		frame_put(&out, FIELD_FILE, body.data, body.length);
 	}
-	if (fd < 0)
-		return fail(err, errno, "listing: memfd_create");
 	if (out.failed)
 		return fail(err, -out.failed, "listing");
-	if (out.length > 0 && write(fd, out.data, out.length) != (ssize_t)out.length)
-		return fail(err, errno, "listing: write");
-	return take_fd(&fd);
+	return memfile_write("listing", bytes_span(&out), err);
 }
 
 static int take_one(struct listing *listing, struct span body)
@@ -144,20 +138,15 @@ static int take_one(struct listing *listing, struct span body)
 
 int listing_read(int fd, struct listing *ret_listing, struct error *err)
 {
-	off_t length = lseek(fd, 0, SEEK_END);
 	struct listing listing = {0};
 	autobytes bytes = {0};
 	struct reader fields;
 	struct field field;
-	uint8_t *room;
-	int r;
+	int r = memfile_read(fd, "listing", SESSION_LISTING_BYTES_MAX, &bytes, err);
 
-	if (length < 0 || length > (off_t)SESSION_LISTING_BYTES_MAX)
-		return refuse(err, EBADMSG, "listing: odd length");
-	room = bytes_reserve(&bytes, (size_t)length + 1);
-	if (!room || pread(fd, room, (size_t)length, 0) != (ssize_t)length)
-		return fail(err, errno, "listing: read");
-	fields = reader_of((struct span){room, (size_t)length});
+	if (r < 0)
+		return r;
+	fields = reader_of(bytes_span(&bytes));
 	while ((r = frame_next_field(&fields, &field)) == 1)
 		if (field.name != FIELD_FILE || take_one(&listing, field.value) < 0) {
 			r = -EBADMSG;

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/memfile.h"
 #include "engine/collect.h"
 
 #include <errno.h>
@@ -20,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -361,18 +361,6 @@ static enum watch_mode watch_mode(const struct run *run)
 	return run->policy.profile == PROFILE_STANDARD ? WATCH_STANDARD : WATCH_STRICT;
 }
 
-/* In memory of its own, when it does not fit into a message. */
-static int put_in_memory(const struct bytes *request, struct error *err)
-{
-	autofd fd = memfd_create("execpy-request", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return fail(err, errno, "request: memfd_create");
-	if (write(fd, request->data, request->length) != (ssize_t)request->length)
-		return fail(err, errno, "request: write");
-	return take_fd(&fd);
-}
-
 /* Adds the request to a frame, and its descriptor if it needs one. */
 static int put_request(struct run *run, struct bytes *frame, int *ret_memory, struct error *err)
 {
@@ -391,7 +379,8 @@ static int put_request(struct run *run, struct bytes *frame, int *ret_memory, st
 		frame_put(frame, FIELD_REQUEST, request.data, request.length);
 		return 0;
 	}
-	*ret_memory = put_in_memory(&request, err);
+	/* It does not fit into a message. */
+	*ret_memory = memfile_write("request", bytes_span(&request), err);
 	return *ret_memory < 0 ? *ret_memory : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "guest/guest.h"
 
 #include "base/cleanup.h"
+#include "base/memfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -210,22 +211,6 @@ static void take_imports(const struct frame *go)
 			audit_know_import(field.value);
 }
 
-/* The code without a notebook's forms, as the judge verified it. */
-static int read_source(int memory, struct bytes *ret_source)
-{
-	off_t length = lseek(memory, 0, SEEK_END);
-	uint8_t *room;
-
-	bytes_clear(ret_source);
-	if (length < 0 || length > (off_t)CODE_BYTES_MAX)
-		return -1;
-	room = bytes_reserve(ret_source, (size_t)length);
-	if (!room || pread(memory, room, (size_t)length, 0) != length)
-		return -1;
-	ret_source->length = (size_t)length;
-	return close(memory);
-}
-
 static void run_turn(const struct frame *go, int input, int memory)
 {
 	/* Threads are still judged by the order before while this one is read. */
@@ -237,6 +222,7 @@ static void run_turn(const struct frame *go, int input, int memory)
 	struct bytes *plain = &sources[turn];
 	struct order *order = &orders[turn];
 	struct span sent = outbox_request();
+	struct error err = {0};
 	struct span code;
 	PyObject *value;
 	int exit_code;
@@ -253,8 +239,10 @@ static void run_turn(const struct frame *go, int input, int memory)
 		give_up("the request cannot be read");
 	order->context.any_file = order->context.top_level_await = true;
 	code = order->code;
+	/* Without a notebook's forms, as the judge verified it. */
 	if (memory >= 0) {
-		if (read_source(memory, plain) < 0)
+		if (memfile_read(memory, "source", CODE_BYTES_MAX, plain, &err) < 0 ||
+		    close(memory) < 0)
 			give_up("the code cannot be read");
 		code = bytes_span(plain);
 	}

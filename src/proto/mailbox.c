@@ -3,6 +3,7 @@
 #include "proto/mailbox.h"
 
 #include "base/cleanup.h"
+#include "base/memfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,15 +111,5 @@ int verdict_create(struct error *err)
 
 int verdict_read(int fd, struct bytes *ret_frames, struct error *err)
 {
-	off_t length = lseek(fd, 0, SEEK_END);
-	uint8_t *room;
-
-	bytes_clear(ret_frames);
-	if (length < 0 || length > (off_t)VERDICTS_BYTES_MAX)
-		return refuse(err, EBADMSG, "verdict: odd length");
-	room = bytes_reserve(ret_frames, (size_t)length);
-	if (!room || pread(fd, room, (size_t)length, 0) != (ssize_t)length)
-		return fail(err, errno, "verdict: read");
-	ret_frames->length = (size_t)length;
-	return 0;
+	return memfile_read(fd, "verdict", VERDICTS_BYTES_MAX, ret_frames, err);
 }

@@ -7,13 +7,13 @@
 #include "server/mcp_protocol.h"
 
 #include "base/cleanup.h"
+#include "base/memfile.h"
 
 #include <errno.h>
 #include <nettle/base64.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define FRESH_MS    3600000
 #define LINKS_SHOWN 50
@@ -277,25 +277,12 @@ bool mcp_limit_arguments(struct mcp_call *call, const json_t *arguments, bool in
 	return true;
 }
 
-static int memory_file(const char *data, size_t length, struct error *err)
+static int text_file(const json_t *text, struct error *err)
 {
-	autofd fd = memfd_create("execpy-file", MFD_CLOEXEC);
+	const struct span content = {(const uint8_t *)json_string_value(text),
+				     json_string_length(text)};
 
-	if (fd < 0)
-		return fail(err, errno, "memfd_create");
-	while (length > 0) {
-		ssize_t r = write(fd, data, length);
-
-		if (r < 0 && errno != EINTR)
-			return fail(err, errno, "write");
-		if (r > 0) {
-			data += r;
-			length -= (size_t)r;
-		}
-	}
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return fail(err, errno, "lseek");
-	return take_fd(&fd);
+	return memfile_write("file", content, err);
 }
 
 static int decoded_file(const json_t *text, struct error *err)
@@ -311,7 +298,7 @@ static int decoded_file(const json_t *text, struct error *err)
 	if (!base64_decode_update(&context, &decoded, data, length, json_string_value(text)) ||
 	    !base64_decode_final(&context))
 		return refuse(err, EINVAL, "content_base64 is not base64");
-	return memory_file((const char *)data, decoded, err);
+	return memfile_write("file", (struct span){data, decoded}, err);
 }
 
 static int take_file(struct mcp_call *call, const json_t *entry, struct error *err)
@@ -333,7 +320,10 @@ static int take_file(struct mcp_call *call, const json_t *entry, struct error *e
 		return refuse(err, EINVAL, "give it either content or content_base64, a text");
 	file->name = json_string_value(path);
 	file->fd =
-		content ? memory_file(json_string_value(content), json_string_length(content), err)
+		content ? memfile_write("file",
+					(struct span){(const uint8_t *)json_string_value(content),
+						      json_string_length(content)},
+					err)
 			: decoded_file(encoded, err);
 	if (file->fd < 0)
 		return -err->number;
@@ -387,8 +377,7 @@ static bool take_stdin(struct mcp_call *call, const json_t *arguments)
 		mcp_tool_error(call, "stdin must be a text");
 		return false;
 	}
-	call->request.stdin_fd =
-		memory_file(json_string_value(text), json_string_length(text), &err);
+	call->request.stdin_fd = text_file(text, &err);
 	if (call->request.stdin_fd < 0)
 		mcp_tool_error(call, "stdin: %s", err.text);
 	return call->request.stdin_fd >= 0;

@@ -28,6 +28,7 @@
 #include "warden/warden.h"
 
 #include "base/cleanup.h"
+#include "base/memfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -586,17 +587,12 @@ static void on_init(evutil_socket_t socket, short what, void *argument)
 static int write_request(struct cell *cell, struct claim *claim, struct error *err)
 {
 	autobytes whole = {0};
-	off_t length;
+	int r;
 
 	if (claim->request_fd < 0)
 		return mailbox_write_request(cell->mailbox, &claim->request, err);
-	length = lseek(claim->request_fd, 0, SEEK_END);
-	if (length < 0 || length > (off_t)MAILBOX_REQUEST_BYTES ||
-	    !bytes_reserve(&whole, (size_t)length) ||
-	    pread(claim->request_fd, whole.data, (size_t)length, 0) != length)
-		return refuse(err, EBADMSG, "the request cannot be read");
-	whole.length = (size_t)length;
-	return mailbox_write_request(cell->mailbox, &whole, err);
+	r = memfile_read(claim->request_fd, "request", MAILBOX_REQUEST_BYTES, &whole, err);
+	return r < 0 ? r : mailbox_write_request(cell->mailbox, &whole, err);
 }
 
 /* What the run asked for, where it differs from what the cell was made with. */

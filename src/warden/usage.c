@@ -8,6 +8,7 @@
 #include "warden/warden.h"
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,20 +23,6 @@
 struct sample {
 	uint64_t memory_bytes, cpu_us, processes;
 };
-
-static pid_t pid_of(int pidfd)
-{
-	char path[64], line[128];
-	autofile *file = NULL;
-	int pid = -1;
-
-	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof line, file))
-		if (sscanf(line, "Pid: %d", &pid) == 1)
-			break;
-	return pid;
-}
 
 static uint64_t proportional_bytes(pid_t pid)
 {
@@ -107,8 +94,8 @@ static uint64_t disk_bytes(const struct cell *cell)
 static struct sample take_sample(const struct cell *cell)
 {
 	struct sample sample = {0};
-	pid_t init = pid_of(cell->init_pidfd);
-	pid_t main_process = pid_of(cell->main_pidfd);
+	pid_t init = descriptors_pid(cell->init_pidfd);
+	pid_t main_process = descriptors_pid(cell->main_pidfd);
 
 	/* Two trees: the main process is the keeper's child, orphans are init's. */
 	if (init > 0)
