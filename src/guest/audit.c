@@ -28,13 +28,6 @@ static bool busy; /* verifying: our own compile events mean nothing */
 static char (*imports)[VERDICT_IMPORT_BYTES_MAX + 1];
 static size_t import_count;
 
-void audit_know_imports(const struct verdict *verdict)
-{
-	imports = calloc(verdict->import_count + 1, sizeof *imports);
-	for (size_t i = 0; imports && i < verdict->import_count; i++)
-		snprintf(imports[import_count++], sizeof *imports, "%s", verdict->imports[i]);
-}
-
 void audit_know_import(struct span module)
 {
 	char name[VERDICT_IMPORT_BYTES_MAX + 1];
@@ -52,6 +45,13 @@ void audit_know_import(struct span module)
 		return;
 	imports = grown;
 	memcpy(imports[import_count++], name, module.length + 1);
+}
+
+void audit_know_imports(const struct verdict *verdict)
+{
+	for (size_t i = 0; i < verdict->import_count; i++)
+		audit_know_import((struct span){(const uint8_t *)verdict->imports[i],
+						strlen(verdict->imports[i])});
 }
 
 /* Whether the verifier saw this import, and judged its uses. */

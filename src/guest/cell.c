@@ -34,7 +34,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CONTROL     3   /* where descriptors_keep() puts it */
 #define RUNNER_LINK 100 /* at least */
 
 static void say(enum message type, const struct error *why, const int *fds, size_t count)
@@ -45,7 +44,7 @@ static void say(enum message type, const struct error *why, const int *fds, size
 	if (why)
 		frame_put_text(&frame, FIELD_TEXT, why->text);
 	frame_end(&frame, at);
-	frame_send(CONTROL, &frame, fds, count);
+	frame_send(CELL_CONTROL, &frame, fds, count);
 }
 
 static int take_descriptors(const int *fds, struct error *err)
@@ -175,7 +174,7 @@ static void park(struct bytes *buffer, struct error *err)
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
 	size_t count = 0;
-	int r = frame_receive(CONTROL, buffer, &frame, fds, &count);
+	int r = frame_receive(CELL_CONTROL, buffer, &frame, fds, &count);
 
 	if (r == 0)
 		_exit(0);
@@ -211,7 +210,7 @@ static _Noreturn void become_runner(int link, bool settled)
 
 	PyOS_AfterFork_Child();
 	outbox_own();
-	close(CONTROL);
+	close(CELL_CONTROL);
 	outbox_close_verdict();
 	/* Out of the way of code that closes what it did not open. */
 	high = fcntl(link, F_DUPFD_CLOEXEC, RUNNER_LINK);
@@ -352,7 +351,7 @@ void cell_become(const int *fds, const struct error *failed, const struct frame 
 		refuse(&err, EBADMSG, "cell: no request in the mailbox");
 		goto failed;
 	}
-	close(CONTROL);
+	close(CELL_CONTROL);
 	return;
 failed:
 	say(MESSAGE_FAILED, &err, NULL, 0);

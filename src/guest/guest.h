@@ -201,12 +201,17 @@ int judge(struct span *code, const struct policy *policy, const struct verify_co
 int judge_each(struct span request, const struct policy *policy,
 	       const struct verify_context *context, struct error *err);
 
-/* As judge(), in a process that judges one code after another: the verdict is the
- * caller's. */
-int judge_again(struct span code, const struct policy *policy, const struct verify_context *context,
-		struct verdict *ret_verdict, struct error *err);
+/* In a session, one code after another: the request that is in the mailbox. 1 allowed,
+ * 0 blocked, negative when it could not be judged; the verdict is the caller's. Stage:
+ * judge. */
+int judge_turn(struct verdict *ret_verdict, struct error *err);
+/* What the next code may name: a runner says, at the end of a run, what its module holds. */
+void judge_take_names(const struct frame *done);
 
 /* session.c, turn.c, checkpoint.c: a cell that stays. See the tops of these files. */
+
+/* Where the cell's socket to the warden is, from its first step on. */
+#define CELL_CONTROL 3
 
 /* One of a session's processes, as its judge has it. */
 struct process {

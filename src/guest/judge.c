@@ -74,15 +74,6 @@ int judge(struct span *code, const struct policy *policy, const struct verify_co
 	return verdict.blocked ? 0 : 1;
 }
 
-int judge_again(struct span code, const struct policy *policy, const struct verify_context *context,
-		struct verdict *ret_verdict, struct error *err)
-{
-	size_t length;
-	int r = judge_one(code, policy, context, ret_verdict, &length, err);
-
-	return r < 0 ? r : !ret_verdict->blocked;
-}
-
 int judge_each(struct span request, const struct policy *policy,
 	       const struct verify_context *context, struct error *err)
 {
@@ -107,4 +98,60 @@ int judge_each(struct span request, const struct policy *policy,
 		written += length;
 	}
 	return 0;
+}
+
+/* Names of the session's variables, each with its NUL. */
+static struct bytes variables;
+
+void judge_take_names(const struct frame *frame)
+{
+	struct reader fields = frame_fields(frame);
+	struct field field;
+
+	bytes_clear(&variables);
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name != FIELD_NAME || memchr(field.value.data, 0, field.value.length))
+			continue;
+		bytes_append(&variables, field.value.data, field.value.length);
+		bytes_append(&variables, "", 1);
+	}
+}
+
+static size_t list_names(const char *known[SESSION_NAMES_MAX])
+{
+	size_t count = 0;
+
+	for (size_t at = 0; at < variables.length && count < SESSION_NAMES_MAX;) {
+		known[count] = (const char *)variables.data + at;
+		at += strlen(known[count++]) + 1;
+	}
+	return count;
+}
+
+int judge_turn(struct verdict *ret_verdict, struct error *err)
+{
+	static const char *known[SESSION_NAMES_MAX + 1];
+	static struct bytes request; /* out of reach of threads that a run left */
+	struct span sent = outbox_request();
+	struct order order = {0};
+	size_t length;
+	int r;
+
+	bytes_clear(&request);
+	if (bytes_append(&request, sent.data, sent.length) < 0)
+		return fail(err, ENOMEM, "session: copy the request");
+	if (outbox_renew_verdict() < 0)
+		return fail(err, errno, "session: make room for the verdict");
+	if (order_read(bytes_span(&request), &order) < 0) {
+		order_free(&order);
+		return interpreter_error(err, "session: read the request");
+	}
+	order.context.any_file = order.context.top_level_await = true;
+	order.context.names = known;
+	order.context.name_count = list_names(known);
+	/* In the first run, too, a name may be `_` or Out. */
+	known[order.context.name_count++] = "_";
+	r = judge_one(order.code, &order.policy, &order.context, ret_verdict, &length, err);
+	order_free(&order);
+	return r < 0 ? r : !ret_verdict->blocked;
 }

@@ -29,6 +29,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
+#include "base/memfile.h"
+#include "guest/processes.h"
 #include "guest/snapshot.h"
 
 #include <dirent.h>
@@ -39,15 +42,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CONTROL 3
 
 struct checkpoint {
 	struct process process;
@@ -81,7 +79,6 @@ static struct {
 	uint64_t cost_us;                 /* what the last took */
 	int64_t began_us, ran_us;         /* the run; all since the last checkpoint */
 	char why[80];                     /* none could be made */
-	struct bytes names;               /* of variables, NUL-terminated each */
 	unsigned killed;                  /* processes beside the runner */
 	uint64_t memory_bytes;            /* the session's limit */
 	char files_failed[160];           /* why they could not be brought back */
@@ -92,7 +89,7 @@ static struct {
 
 static void send_or_end(const struct bytes *frame, const int *fds, size_t count)
 {
-	if (frame_send(CONTROL, frame, fds, count) < 0)
+	if (frame_send(CELL_CONTROL, frame, fds, count) < 0)
 		_exit(1); /* without a warden there is no session */
 }
 
@@ -123,27 +120,6 @@ static void say_acted(const char *failed)
 
 /* --- processes ------------------------------------------------------------- */
 
-static pid_t pid_of(int pidfd)
-{
-	char path[64], line[128];
-	autofile *file = NULL;
-	int pid = -1;
-
-	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof line, file))
-		if (sscanf(line, "Pid: %d", &pid) == 1)
-			break;
-	return pid;
-}
-
-static void close_process(struct process *process)
-{
-	close_fd(&process->pidfd);
-	close_fd(&process->socket);
-	process->pid = 0;
-}
-
 static void kill_process(struct process *process)
 {
 	if (process->pidfd >= 0)
@@ -153,40 +129,7 @@ static void kill_process(struct process *process)
 			session.dying[i] = process->pid;
 			break;
 		}
-	close_process(process);
-}
-
-/* When memory is out the kernel takes the code's processes first. A courtesy: the
- * session ends when it is taken in spite of it. */
-static void protect(pid_t pid)
-{
-	char path[64];
-	autofd fd = -1;
-
-	snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0 && write(fd, "0", 1) < 0)
-		errno = 0;
-}
-
-/* A pair of which the other end goes to `receiver` with a message. */
-static int send_pair(int receiver, enum message type, struct process *ret_process)
-{
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, (uint16_t)type, 0);
-	int pair[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	frame_end(&frame, at);
-	r = frame_send(receiver, &frame, &pair[1], 1);
-	close(pair[1]);
-	if (r < 0) {
-		close(pair[0]);
-		return r;
-	}
-	*ret_process = (struct process){.pid = 0, .pidfd = -1, .socket = pair[0]};
-	return 0;
+	process_close(process);
 }
 
 /* --- checkpoints ----------------------------------------------------------- */
@@ -241,22 +184,6 @@ static uint64_t room_for_files(void)
 	return used < all ? all - used : 0;
 }
 
-static bool maps_files(pid_t pid)
-{
-	char path[64], line[PATH_MAX + 128];
-	autofile *file = NULL;
-
-	snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof line, file)) {
-		const char *rights = strchr(line, ' ');
-
-		if (rights && strncmp(rights, " rw-s ", 6) == 0 && strstr(rights, " /workspace/"))
-			return true;
-	}
-	return false;
-}
-
 /* The workspace as it is, if it is small; kept files are shared by all checkpoints
  * between which nothing changed. */
 static struct snapshot *look_at_files(bool by_name, const char **ret_refused)
@@ -266,7 +193,7 @@ static struct snapshot *look_at_files(bool by_name, const char **ret_refused)
 		.entries = by_name ? SESSION_SNAPSHOT_ENTRIES_MAX : SESSION_SNAPSHOT_ENTRIES,
 	};
 	/* What is written through a map of a file changes no time of it. */
-	struct snapshot *before = maps_files(session.runner.pid) ? NULL : session.files;
+	struct snapshot *before = process_maps_files(session.runner.pid) ? NULL : session.files;
 	struct snapshot *taken = snapshot_take(session.workspace, &bounds, before, ret_refused);
 
 	snapshot_release(session.files);
@@ -281,7 +208,7 @@ static void ask_checkpoint(void)
 	session.due = false;
 	if (session.coming.socket >= 0 || session.count == CHECKPOINTS_MAX)
 		return;
-	if (send_pair(session.runner.socket, MESSAGE_CHECKPOINT, &session.coming) < 0)
+	if (process_send_pair(session.runner.socket, MESSAGE_CHECKPOINT, &session.coming) < 0)
 		return;
 	session.asked_us = now_us();
 	session.forking = true;
@@ -292,7 +219,7 @@ static void ask_checkpoint(void)
 static void end_coming(const char *why)
 {
 	snprintf(session.why, sizeof session.why, "%s", why);
-	close_process(&session.coming);
+	process_close(&session.coming);
 }
 
 static bool is_making_one(void)
@@ -314,7 +241,7 @@ static void on_coming(void)
 		struct checkpoint *kept = &session.kept[session.count];
 
 		session.coming.pidfd = fds[0];
-		session.coming.pid = pid_of(fds[0]);
+		session.coming.pid = descriptors_pid(fds[0]);
 		make_previous(previous);
 		*kept = (struct checkpoint){
 			.process = session.coming,
@@ -327,7 +254,7 @@ static void on_coming(void)
 		session.covered = session.run;
 		session.ran_us = 0;
 		session.why[0] = '\0';
-		protect(kept->process.pid);
+		process_protect(kept->process.pid);
 		forget_unused();
 		return;
 	}
@@ -340,75 +267,6 @@ static void on_coming(void)
 
 /* --- runs ------------------------------------------------------------------ */
 
-/* What a run may name: the runner says what its module holds. */
-static void take_names(const struct frame *frame)
-{
-	struct reader fields = frame_fields(frame);
-	struct field field;
-
-	bytes_clear(&session.names);
-	while (frame_next_field(&fields, &field) == 1) {
-		if (field.name != FIELD_NAME || memchr(field.value.data, 0, field.value.length))
-			continue;
-		bytes_append(&session.names, field.value.data, field.value.length);
-		bytes_append(&session.names, "", 1);
-	}
-}
-
-static size_t list_names(const char *known[SESSION_NAMES_MAX])
-{
-	size_t count = 0;
-
-	for (size_t at = 0; at < session.names.length && count < SESSION_NAMES_MAX;) {
-		known[count] = (const char *)session.names.data + at;
-		at += strlen(known[count++]) + 1;
-	}
-	return count;
-}
-
-/* 1: allowed, 0: blocked, negative: it could not be judged. */
-static int judge_request(struct verdict *ret_verdict, struct error *err)
-{
-	static const char *known[SESSION_NAMES_MAX + 1];
-	static struct bytes request; /* out of reach of threads that a run left */
-	struct span sent = outbox_request();
-	struct order order = {0};
-	int r;
-
-	bytes_clear(&request);
-	if (bytes_append(&request, sent.data, sent.length) < 0)
-		return fail(err, ENOMEM, "session: copy the request");
-	if (outbox_renew_verdict() < 0)
-		return fail(err, errno, "session: make room for the verdict");
-	if (order_read(bytes_span(&request), &order) < 0) {
-		order_free(&order);
-		return interpreter_error(err, "session: read the request");
-	}
-	order.context.any_file = order.context.top_level_await = true;
-	order.context.names = known;
-	order.context.name_count = list_names(known);
-	/* In the first run, too, a name may be `_` or Out. */
-	known[order.context.name_count++] = "_";
-	r = judge_again(order.code, &order.policy, &order.context, ret_verdict, err);
-	order_free(&order);
-	return r;
-}
-
-/* What is to run, when that is not what was sent: a notebook's forms are left out. */
-static int put_source(const struct bytes *source, int *ret_memory)
-{
-	int fd = memfd_create("execpy-source", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, source->data, source->length) != (ssize_t)source->length) {
-		close(fd);
-		return -EIO;
-	}
-	*ret_memory = fd;
-	return 0;
-}
-
 static void on_go(const struct frame *frame, int input)
 {
 	autoverdict verdict = {0};
@@ -416,19 +274,23 @@ static void on_go(const struct frame *frame, int input)
 	struct error err = {0};
 	size_t at;
 	int fds[2] = {input, -1};
-	int r = judge_request(&verdict, &err);
+	int r = judge_turn(&verdict, &err);
 
 	session.run = frame->id;
 	session.due = false;
-	if (r == 1 && verdict.source.length > 0 && put_source(&verdict.source, &fds[1]) < 0)
-		r = refuse(&err, ENOMEM, "session: no memory for the code");
+	/* What is to run, when that is not what was sent: a notebook's forms are left out. */
+	if (r == 1 && verdict.source.length > 0) {
+		fds[1] = memfile_write("source", bytes_span(&verdict.source), &err);
+		r = fds[1] < 0 ? fds[1] : 1;
+	}
 	if (r < 0) {
 		say_acted(err.text);
 		return;
 	}
 	if (r == 0) {
-		session.covered =
-			session.covered == session.run - 1 ? session.run : session.covered;
+		/* Nothing was done that a checkpoint would have to know. */
+		if (session.covered == session.run - 1)
+			session.covered = session.run;
 		say_turn(0, false);
 		return;
 	}
@@ -444,21 +306,6 @@ static void on_go(const struct frame *frame, int input)
 	close_fd(&fds[1]);
 }
 
-/* What a fork copies: a gigabyte on pages of 4 KiB has 2 MiB of it. */
-static unsigned long page_tables_kib(pid_t pid)
-{
-	char path[64], line[128];
-	autofile *file = NULL;
-	unsigned long kib = 0;
-
-	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof line, file))
-		if (sscanf(line, "VmPTE: %lu", &kib) == 1)
-			break;
-	return kib;
-}
-
 /* A checkpoint is made at once, unless the session is very large, and it would take
  * much against the runs since the last: then in a pause that is long against it. */
 static void be_due(void)
@@ -467,7 +314,7 @@ static void be_due(void)
 
 	session.ran_us += now_us() - session.began_us;
 	session.due = true;
-	session.due_us = page_tables_kib(session.runner.pid) <= SESSION_TABLES_KIB ||
+	session.due_us = process_tables_kib(session.runner.pid) <= SESSION_TABLES_KIB ||
 					 session.ran_us >= worth_us
 				 ? 0
 				 : now_us() + worth_us;
@@ -486,7 +333,7 @@ static void on_runner(void)
 	if (r == 1 && frame.type == MESSAGE_DONE && session.state == RUNNING &&
 	    frame.id == session.run) {
 		session.state = IDLE;
-		take_names(&frame);
+		judge_take_names(&frame);
 		say_turn((int)(frame_number(&frame, FIELD_EXIT_CODE) & 0xff) << 8, false);
 		be_due();
 	} else if (r == 1 && frame.type == MESSAGE_CHECKPOINT) {
@@ -503,14 +350,21 @@ static void on_runner(void)
 	}
 }
 
-static void lose_runner(int status)
+/* The runner is gone, and what it was making with it. */
+static void note_loss(void)
 {
-	close_process(&session.runner);
 	if (session.coming.socket >= 0)
 		kill_process(&session.coming);
 	session.due = session.forking = false;
-	session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
+	if (session.state != LOST)
+		session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
 	session.state = LOST;
+}
+
+static void lose_runner(int status)
+{
+	process_close(&session.runner);
+	note_loss();
 	say_turn(status, true);
 }
 
@@ -548,19 +402,6 @@ static bool is_ours(pid_t pid)
 	return false;
 }
 
-/* Nothing of it is left but its status, for which somebody is to ask. */
-static bool is_dead(pid_t pid)
-{
-	char path[64], line[256], *after = NULL;
-	autofile *file = NULL;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (file && fgets(line, sizeof line, file))
-		after = strrchr(line, ')');
-	return !after || after[1] != ' ' || after[2] == 'Z' || after[2] == 'X';
-}
-
 /* Kills all that is not to be kept, until a look finds nobody new; the warden lets
  * nobody fork meanwhile. What dies may take its time. */
 static void clear(void)
@@ -574,12 +415,7 @@ static void clear(void)
 		gone[count++] = session.runner.pid;
 		kill_process(&session.runner);
 	}
-	if (session.coming.socket >= 0)
-		kill_process(&session.coming);
-	session.forking = false;
-	if (session.state != LOST)
-		session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
-	session.state = LOST;
+	note_loss();
 	while (found) {
 		DIR *directory = opendir("/proc");
 		struct dirent *entry;
@@ -593,7 +429,7 @@ static void clear(void)
 				known = gone[i] == pid;
 			if (known)
 				continue;
-			if (!is_dead(pid)) {
+			if (!process_is_dead(pid)) {
 				found = true;
 				session.killed++;
 				kill(pid, SIGKILL);
@@ -661,7 +497,7 @@ static void on_resume(const struct frame *frame)
 			snprintf(session.files_failed, sizeof session.files_failed, "%.159s",
 				 err.text);
 	}
-	if (send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
+	if (process_send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
 		say_acted("the checkpoint does not answer");
 		return;
 	}
@@ -715,12 +551,12 @@ static void on_next(void)
 			frame_text(&frame, FIELD_TEXT, why, sizeof why);
 		for (size_t i = 0; i < count; i++)
 			close_fd(&fds[i]);
-		close_process(&session.next);
+		process_close(&session.next);
 		say_acted(why);
 		return;
 	}
 	session.next.pidfd = fds[0];
-	session.next.pid = pid_of(fds[0]);
+	session.next.pid = descriptors_pid(fds[0]);
 	session.runner = session.next;
 	session.next = (struct process){.pidfd = -1, .socket = -1};
 	session.state = IDLE;
@@ -792,7 +628,7 @@ static void on_warden(void)
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
 	size_t count = 0;
-	int r = frame_receive(CONTROL, &buffer, &frame, fds, &count);
+	int r = frame_receive(CELL_CONTROL, &buffer, &frame, fds, &count);
 
 	if (r != 1)
 		_exit(0);
@@ -842,7 +678,7 @@ static _Noreturn void keep_session(void)
 		 * nothing to return to. */
 		bool busy = is_making_one() || session.next.socket >= 0;
 		struct pollfd polled[POLLED] = {
-			[WARDEN] = {.fd = busy ? -1 : CONTROL, .events = POLLIN},
+			[WARDEN] = {.fd = busy ? -1 : CELL_CONTROL, .events = POLLIN},
 			[SIGNALS] = {.fd = session.signals, .events = POLLIN},
 			[RUNNER] = {.fd = session.runner.socket, .events = POLLIN},
 			[COMING] = {.fd = session.coming.socket, .events = POLLIN},
@@ -903,7 +739,7 @@ void session_judge(const struct process *runner, int listener, uint64_t memory_b
 		return;
 	session.runner = *runner;
 	session.memory_bytes = memory_bytes;
-	protect(getpid());
+	process_protect(getpid());
 	/* There is something to return to from the first run on. */
 	ask_checkpoint();
 	while (session.coming.socket >= 0)
