@@ -83,8 +83,7 @@ static void emit_region(struct json *json, const struct execpy_finding *finding)
 	for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
 		if (bounds[i].number == 0)
 			continue;
-		emit_key(json, bounds[i].key);
-		emit_number(json, bounds[i].number);
+		emit_count(json, bounds[i].key, bounds[i].number);
 	}
 	emit_end_object(json);
 }
@@ -149,8 +148,7 @@ void sarif_add(struct sarif *sarif, const char *path, const struct execpy_findin
 	emit_key(json, "ruleId");
 	emit_string(json, finding->rule);
 	if (rule != RULE_COUNT) {
-		emit_key(json, "ruleIndex");
-		emit_number(json, rule);
+		emit_count(json, "ruleIndex", rule);
 	}
 	emit_key(json, "level");
 	emit_string(json, level_of(severity));

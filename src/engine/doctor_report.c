@@ -18,8 +18,7 @@ int doctor_json(const struct doctor *doctor, struct bytes *out)
 	emit_begin_object(&json);
 	emit_key(&json, "complete");
 	emit_bool(&json, doctor->missing == 0);
-	emit_key(&json, "missing");
-	emit_number(&json, doctor->missing);
+	emit_count(&json, "missing", doctor->missing);
 	emit_key(&json, "version");
 	emit_string(&json, execpy_version());
 	emit_key(&json, "rows");

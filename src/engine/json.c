@@ -139,6 +139,12 @@ void emit_number(struct json *json, uint64_t number)
 	bytes_append_format(json->out, "%" PRIu64, number);
 }
 
+void emit_count(struct json *json, const char *key, uint64_t number)
+{
+	emit_key(json, key);
+	emit_number(json, number);
+}
+
 void emit_milliseconds(struct json *json, uint64_t us)
 {
 	before_value(json);
@@ -155,6 +161,19 @@ void emit_null(struct json *json)
 {
 	before_value(json);
 	bytes_append_text(json->out, "null");
+}
+
+void emit_lines(struct json *json, const char *lines)
+{
+	emit_begin_array(json);
+	while (*lines) {
+		size_t length = strcspn(lines, "\n");
+
+		if (length > 0)
+			emit_text(json, (struct span){(const uint8_t *)lines, length});
+		lines += length + (lines[length] == '\n');
+	}
+	emit_end_array(json);
 }
 
 void emit_raw(struct json *json, struct span text)

@@ -23,9 +23,12 @@ bool emit_text(struct json *json, struct span text);
 void emit_string(struct json *json, const char *text); /* NULL: null */
 void emit_base64(struct json *json, struct span data);
 void emit_number(struct json *json, uint64_t number);
-void emit_milliseconds(struct json *json, uint64_t us); /* 1.234 */
+void emit_count(struct json *json, const char *key, uint64_t number); /* with its key */
+void emit_milliseconds(struct json *json, uint64_t us);               /* 1.234 */
 void emit_bool(struct json *json, bool value);
 void emit_null(struct json *json);
+/* The lines of a text, as an array of strings. */
+void emit_lines(struct json *json, const char *lines);
 /* JSON that is already written, such as a guest's application/json: must have
  * been checked. */
 void emit_raw(struct json *json, struct span text);

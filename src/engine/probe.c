@@ -75,8 +75,7 @@ static void write_samples(const struct execpy_result *result, struct json *json)
 		emit_milliseconds(json, reader_u64(&reader));
 		emit_key(json, "cpu_ms");
 		emit_milliseconds(json, reader_u64(&reader));
-		emit_key(json, "memory_bytes");
-		emit_number(json, reader_u64(&reader));
+		emit_count(json, "memory_bytes", reader_u64(&reader));
 		emit_end_object(json);
 	}
 	emit_end_array(json);

@@ -145,12 +145,6 @@ int report_ask(const char *socket, struct daemon_report *ret_report, struct erro
 			      report.socket);
 }
 
-static void emit_count(struct json *json, const char *key, uint64_t number)
-{
-	emit_key(json, key);
-	emit_number(json, number);
-}
-
 static void emit_template(struct json *json, const struct template_report *template)
 {
 	emit_begin_object(json);

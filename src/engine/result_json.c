@@ -279,14 +279,11 @@ static void write_output(struct execpy_result *result, struct json *json)
 	}
 	emit_key(json, "output");
 	emit_begin_object(json);
-	emit_key(json, "stdout_bytes");
-	emit_number(json, result->output[0].total);
-	emit_key(json, "stderr_bytes");
-	emit_number(json, result->output[1].total);
+	emit_count(json, "stdout_bytes", result->output[0].total);
+	emit_count(json, "stderr_bytes", result->output[1].total);
 	emit_key(json, "truncated");
 	emit_bool(json, dropped > 0);
-	emit_key(json, "dropped_bytes");
-	emit_number(json, dropped);
+	emit_count(json, "dropped_bytes", dropped);
 	if (lossy) {
 		emit_key(json, "lossy");
 		emit_bool(json, true);
@@ -308,8 +305,7 @@ static void write_files(struct execpy_result *result, struct json *json)
 			emit_key(json, "refused");
 			emit_string(json, file->refused);
 		} else {
-			emit_key(json, "size");
-			emit_number(json, file->size);
+			emit_count(json, "size", file->size);
 			emit_key(json, "media_type");
 			emit_string(json, file->media_type);
 			emit_key(json, "sha256");
@@ -418,10 +414,8 @@ static void write_measures(struct execpy_result *result, struct json *json)
 	emit_milliseconds(json, result->wall_us);
 	emit_key(json, "cpu_ms");
 	emit_milliseconds(json, result->cpu_us);
-	emit_key(json, "memory_peak_bytes");
-	emit_number(json, result->memory_peak_bytes);
-	emit_key(json, "processes_peak");
-	emit_number(json, result->processes_peak);
+	emit_count(json, "memory_peak_bytes", result->memory_peak_bytes);
+	emit_count(json, "processes_peak", result->processes_peak);
 	emit_end_object(json);
 
 	emit_key(json, "timing");
@@ -442,8 +436,7 @@ static void write_measures(struct execpy_result *result, struct json *json)
 	emit_key(json, "limits");
 	emit_begin_object(json);
 	for (size_t i = 0; i < limit_count; i++) {
-		emit_key(json, limit_infos[i].name);
-		emit_number(json, limit_get(&result->limits, &limit_infos[i]));
+		emit_count(json, limit_infos[i].name, limit_get(&result->limits, &limit_infos[i]));
 	}
 	emit_end_object(json);
 }
@@ -474,8 +467,6 @@ void result_write_end(struct execpy_result *result, struct json *json)
 
 static void write_session(struct execpy_result *result, struct json *json)
 {
-	const char *lost = (const char *)result->lost.data;
-
 	emit_key(json, "session");
 	if (!result->session[0]) {
 		emit_null(json);
@@ -484,19 +475,11 @@ static void write_session(struct execpy_result *result, struct json *json)
 	emit_begin_object(json);
 	emit_key(json, "id");
 	emit_string(json, result->session);
-	emit_key(json, "run");
-	emit_number(json, result->session_run);
+	emit_count(json, "run", result->session_run);
 	emit_key(json, "restored");
 	emit_bool(json, result->restored);
 	emit_key(json, "lost");
-	emit_begin_array(json);
-	while (result->lost.length > 0 && lost && *lost) {
-		size_t length = strcspn(lost, "\n");
-
-		emit_text(json, (struct span){(const uint8_t *)lost, length});
-		lost += length + (lost[length] == '\n');
-	}
-	emit_end_array(json);
+	emit_lines(json, result->lost.length > 0 ? (const char *)result->lost.data : "");
 	emit_key(json, "deleted");
 	emit_begin_array(json);
 	for (size_t i = 0; i < result->deleted_count; i++)

@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-static void emit_count(struct json *json, const char *key, uint64_t number)
-{
-	emit_key(json, key);
-	emit_number(json, number);
-}
-
 /* 0 stands for never. */
 static void emit_time(struct json *json, const char *key, uint64_t ms)
 {
@@ -18,20 +12,6 @@ static void emit_time(struct json *json, const char *key, uint64_t ms)
 		emit_number(json, ms);
 	else
 		emit_null(json);
-}
-
-/* Lines as an array. */
-static void emit_lines(struct json *json, const char *lines)
-{
-	emit_begin_array(json);
-	while (*lines) {
-		size_t length = strcspn(lines, "\n");
-
-		if (length > 0)
-			emit_text(json, (struct span){(const uint8_t *)lines, length});
-		lines += length + (lines[length] == '\n');
-	}
-	emit_end_array(json);
 }
 
 static void emit_limits(struct json *json, const struct execpy_limits *limits)

@@ -129,12 +129,9 @@ static void limit_properties(const struct mcp_options *options, struct json *jso
 		emit_begin_object(json);
 		emit_key(json, "type");
 		emit_string(json, "integer");
-		emit_key(json, "minimum");
-		emit_number(json, info->least);
-		emit_key(json, "maximum");
-		emit_number(json, limit_get(&options->ceilings, info));
-		emit_key(json, "default");
-		emit_number(json, limit_get(&options->limits, info));
+		emit_count(json, "minimum", info->least);
+		emit_count(json, "maximum", limit_get(&options->ceilings, info));
+		emit_count(json, "default", limit_get(&options->limits, info));
 		emit_end_object(json);
 	}
 }
@@ -156,8 +153,7 @@ static void template_property(struct json *json)
 static void files_property(struct json *json)
 {
 	begin_property(json, "files", "array", "Files to put into the working directory first");
-	emit_key(json, "maxItems");
-	emit_number(json, MCP_FILES_MAX);
+	emit_count(json, "maxItems", MCP_FILES_MAX);
 	emit_key(json, "items");
 	emit_begin_object(json);
 	emit_key(json, "type");

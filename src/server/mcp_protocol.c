@@ -115,8 +115,7 @@ void mcp_begin_cacheable(struct mcp_call *call, struct bytes *message, struct js
 	mcp_begin_result(call, message, json);
 	if (!call->modern)
 		return;
-	emit_key(json, "ttlMs");
-	emit_number(json, fresh_ms);
+	emit_count(json, "ttlMs", fresh_ms);
 	emit_key(json, "cacheScope");
 	emit_string(json, scope);
 }

@@ -88,8 +88,7 @@ static void tell_file(void *user, const struct execpy_session_file *file)
 	emit_text(&json, (struct span){(const uint8_t *)file->path, strlen(file->path)});
 	emit_key(&json, "mimeType");
 	emit_string(&json, files_media_type(file->path));
-	emit_key(&json, "size");
-	emit_number(&json, file->size);
+	emit_count(&json, "size", file->size);
 	emit_end_object(&json);
 }
 

@@ -24,8 +24,7 @@ static void write_info(const struct execpy_session_info *info, struct json *json
 	emit_key(json, "template");
 	emit_string(json, info->template);
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
-		emit_key(json, keys[i]);
-		emit_number(json, numbers[i]);
+		emit_count(json, keys[i], numbers[i]);
 	}
 	emit_key(json, "busy");
 	emit_bool(json, info->busy);

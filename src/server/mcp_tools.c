@@ -106,8 +106,7 @@ static void write_links(const struct execpy_result *result, struct json *json)
 		emit_string(json, file->path);
 		emit_key(json, "mimeType");
 		emit_string(json, file->media_type);
-		emit_key(json, "size");
-		emit_number(json, file->size);
+		emit_count(json, "size", file->size);
 		emit_end_object(json);
 	}
 }
