@@ -290,6 +290,10 @@ void listing_free(struct listing *listing);
 /* Checks the run's request and takes over what is needed of it: limits, code,
  * policy, hashes of the files. Negative: the request is wrong. */
 int request_take(struct run *run, struct error *err);
+/* The limits that were asked for, a session's or the defaults where none was: 0 asks
+ * for none, UINT64_MAX for no limit where one may be off. */
+int request_limits(const struct execpy_limits *asked, const struct known_session *session,
+		   struct limits *ret_limits, struct error *err);
 /* A name in the workspace: relative, and staying there. */
 int request_check_name(const char *name, struct error *err);
 /* Copies a code, without the Markdown fence that may be around it. */

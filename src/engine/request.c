@@ -114,35 +114,45 @@ static bool is_session_wide(const struct limit_info *info)
 	       info->offset == offsetof(struct limits, disk_bytes);
 }
 
-static int check_limits(struct run *run, struct error *err)
+int request_limits(const struct execpy_limits *asked, const struct known_session *session,
+		   struct limits *ret_limits, struct error *err)
 {
-	const struct execpy_limits *asked = &run->request->limits;
 	const uint64_t given[] = {asked->time_ms,   asked->cpu_ms,       asked->memory_bytes,
 				  asked->processes, asked->output_bytes, asked->disk_bytes};
-	struct limits *limits = &run->result->limits;
 
-	*limits = run->session ? run->session->limits : limits_default();
+	*ret_limits = session ? session->limits : limits_default();
 	for (size_t i = 0; i < limit_count; i++) {
 		uint64_t number = given[i];
 		int r;
 
-		if (number == 0 || (run->session && is_session_wide(&limit_infos[i])))
+		if (number == 0 || (session && is_session_wide(&limit_infos[i])))
 			continue;
 		if (number == UINT64_MAX && limit_infos[i].least == 0)
 			number = 0;
-		r = limit_set_number(limits, &limit_infos[i], number, err);
+		r = limit_set_number(ret_limits, &limit_infos[i], number, err);
 		if (r < 0)
 			return r;
 	}
-	if (run->result->probe) {
-		if (limits->time_ms > PROBE_TIME_MS)
-			limits->time_ms = PROBE_TIME_MS;
-		if (limits->cpu_ms > PROBE_TIME_MS)
-			limits->cpu_ms = PROBE_TIME_MS;
-		if (limits->memory_bytes > PROBE_MEMORY_BYTES)
-			limits->memory_bytes = PROBE_MEMORY_BYTES;
-	}
 	return 0;
+}
+
+static void lower(uint64_t *limit, uint64_t most)
+{
+	if (*limit > most)
+		*limit = most;
+}
+
+static int check_limits(struct run *run, struct error *err)
+{
+	struct limits *limits = &run->result->limits;
+	int r = request_limits(&run->request->limits, run->session, limits, err);
+
+	if (r == 0 && run->result->probe) {
+		lower(&limits->time_ms, PROBE_TIME_MS);
+		lower(&limits->cpu_ms, PROBE_TIME_MS);
+		lower(&limits->memory_bytes, PROBE_MEMORY_BYTES);
+	}
+	return r;
 }
 
 /* Models wrap code in Markdown fences: what is inside is the code. */

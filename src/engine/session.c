@@ -286,21 +286,6 @@ const struct known_session *session_know(struct execpy_engine *engine, const cha
 
 /* --- the public calls -------------------------------------------------------------- */
 
-static int take_limits(const struct execpy_limits *asked, struct limits *limits, struct error *err)
-{
-	const uint64_t given[] = {asked->time_ms,   asked->cpu_ms,       asked->memory_bytes,
-				  asked->processes, asked->output_bytes, asked->disk_bytes};
-	int r = 0;
-
-	*limits = limits_default();
-	for (size_t i = 0; i < limit_count && r == 0; i++)
-		if (given[i] == UINT64_MAX && limit_infos[i].least == 0)
-			r = limit_set_number(limits, &limit_infos[i], 0, err);
-		else if (given[i] != 0)
-			r = limit_set_number(limits, &limit_infos[i], given[i], err);
-	return r;
-}
-
 static void put_module(void *user, const char *module)
 {
 	frame_put_text(user, FIELD_MODULE, module);
@@ -322,7 +307,7 @@ int session_ask(struct execpy_engine *engine, const struct execpy_session_option
 	autobytes frame = {0};
 	struct limits limits;
 	size_t at;
-	int r = take_limits(&options->limits, &limits, err);
+	int r = request_limits(&options->limits, NULL, &limits, err);
 
 	if (r == 0)
 		r = policy_load(options->policy ? options->policy : "strict", &policy, err);
