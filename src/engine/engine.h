@@ -206,8 +206,14 @@ int spawn_warden_process(const char *program_directory, pid_t *ret_pid, int *ret
 int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
 		 struct error *err);
 
+/* run_ask.c */
+/* Asks for the run's cell, anew when it was refused one. Negative: the request is
+ * wrong; a warden that is gone fails the run, not the request. */
+int run_ask(struct run *run, struct error *err);
+/* Its files are in the workspace: hands over what it is to do. */
+int run_ask_start(struct run *run, struct error *err);
+
 /* run.c */
-int run_begin(struct run *run, struct error *err);
 /* What to do with a request beside running it. */
 struct run_purpose {
 	bool check_only, probe;
@@ -226,6 +232,8 @@ void run_make_id(char id[40]);
 void run_message(struct run *run, const struct frame *frame, int *fds, size_t count);
 void run_engine_died(struct run *run);
 void run_cancel(struct run *run);
+/* It is done, and not by the doing of its code: why. */
+void run_fail(struct run *run, const char *why);
 void run_free(struct run *run);
 /* async.c: it is done, which is told from the loop. */
 void async_note_end(struct run *run);

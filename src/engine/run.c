@@ -5,15 +5,13 @@
  *   RUNNING ── the warden told the ending ──▶ DRAINING
  *   DRAINING ── both streams at their end; files collected ──▶ DONE
  *
- * ACQUIRE brings the request along, so that a parked cell runs before it is
- * known here; with files it comes in START, once they are in the workspace. The guest's bytes
- * come over its own pipes. When the ending is told nothing of the cell can act
- * any more, so the pipes have an end and the workspace stands still. */
+ * What is asked for is in run_ask.c. The guest's bytes come over its own pipes. When
+ * the ending is told nothing of the cell can act any more, so the pipes have an end
+ * and the workspace stands still. */
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/memfile.h"
 #include "engine/collect.h"
 
 #include <errno.h>
@@ -64,7 +62,7 @@ static void finish(struct run *run)
 	async_note_end(run);
 }
 
-static void fail_run(struct run *run, const char *why)
+void run_fail(struct run *run, const char *why)
 {
 	snprintf(run->result->internal, sizeof run->result->internal, "%s", why);
 	run->ending = ENDING_FAILED;
@@ -306,36 +304,6 @@ static int start_input(struct run *run, struct error *err)
 	return 0;
 }
 
-/* What the cell is to do, in one frame that only the cell reads. */
-static void make_request(struct run *run, struct bytes *frame)
-{
-	const struct execpy_request *request = run->request;
-	size_t at = frame_begin(frame, MESSAGE_REQUEST, run->id);
-	autobytes policy = {0};
-
-	policy_encode(&run->policy, &policy);
-	if (policy.failed)
-		frame->failed = policy.failed;
-	frame_put(frame, FIELD_POLICY, policy.data, policy.length);
-	frame_put(frame, FIELD_CODE, run->result->code.data, run->result->code.length);
-	for (size_t i = 0; run->batch && i < run->batch->count; i++) {
-		const struct bytes *code = &run->batch->results[i]->code;
-
-		frame_put(frame, FIELD_CODE, code->data, code->length);
-	}
-	frame_put_number(frame, FIELD_STDIN, request->stdin_fd >= 0);
-	frame_put_number(frame, FIELD_WALL_US, run->result->limits.time_ms * 1000);
-	frame_put_number(frame, FIELD_CHECK, run->result->check_only);
-	frame_put_number(frame, FIELD_PROBE, run->result->probe);
-	for (size_t i = 0; i < request->file_count; i++)
-		frame_put_text(frame, FIELD_NAME, request->files[i].name);
-	for (size_t i = 0; request->arguments && request->arguments[i]; i++)
-		frame_put_text(frame, FIELD_ARGUMENT, request->arguments[i]);
-	for (size_t i = 0; request->environment && request->environment[i]; i++)
-		frame_put_text(frame, FIELD_ENVIRONMENT, request->environment[i]);
-	frame_end(frame, at);
-}
-
 /* Output is read as it comes, but not at once: a run that is over by then has not
  * been interrupted at each of its lines by somebody who wants its processor. */
 static int prepare_output(struct run *run, struct error *err)
@@ -352,49 +320,6 @@ static int prepare_output(struct run *run, struct error *err)
 	    event_add(run->patience, &patience) < 0)
 		return refuse(err, ENOMEM, "output: no event");
 	return 0;
-}
-
-static enum watch_mode watch_mode(const struct run *run)
-{
-	if (run->policy.profile == PROFILE_OPEN)
-		return WATCH_REPORT;
-	return run->policy.profile == PROFILE_STANDARD ? WATCH_STANDARD : WATCH_STRICT;
-}
-
-/* Adds the request to a frame, and its descriptor if it needs one. */
-static int put_request(struct run *run, struct bytes *frame, int *ret_memory, struct error *err)
-{
-	autobytes request = {0};
-
-	make_request(run, &request);
-	if (request.failed)
-		return fail(err, -request.failed, "request");
-	if (request.length > MAILBOX_REQUEST_BYTES)
-		return refuse(err, E2BIG, "request: larger than %llu bytes with its arguments",
-			      (unsigned long long)MAILBOX_REQUEST_BYTES);
-	frame_put_number(frame, FIELD_WATCH, watch_mode(run));
-	if (run->result->probe)
-		frame_put_number(frame, FIELD_PROBE, 1);
-	if (request.length <= REQUEST_IN_MESSAGE_MAX) {
-		frame_put(frame, FIELD_REQUEST, request.data, request.length);
-		return 0;
-	}
-	/* It does not fit into a message. */
-	*ret_memory = memfile_write("request", bytes_span(&request), err);
-	return *ret_memory < 0 ? *ret_memory : 0;
-}
-
-static int start(struct run *run, struct error *err)
-{
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_START, run->id);
-	autofd memory = -1;
-	int r = put_request(run, &frame, &memory, err);
-
-	if (r < 0)
-		return r;
-	frame_end(&frame, at);
-	return engine_say(run->engine, &frame, &memory, memory >= 0 ? 1 : 0, err);
 }
 
 /* No code: the workspace is somebody's for a moment. */
@@ -422,7 +347,7 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 
 	if (run->state != RUN_ACQUIRING || count < CELL_FD_COUNT ||
 	    count > CELL_FD_COUNT + (run->session != NULL)) {
-		fail_run(run, "the warden sent an odd cell");
+		run_fail(run, "the warden sent an odd cell");
 		return;
 	}
 	while (frame_next_field(&fields, &field) == 1) {
@@ -452,9 +377,10 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 		return;
 	}
 	if (prepare_output(run, &err) < 0 || start_input(run, &err) < 0 ||
-	    (run->request->file_count > 0 && (inputs_put(run, &err) < 0 || start(run, &err) < 0))) {
+	    (run->request->file_count > 0 &&
+	     (inputs_put(run, &err) < 0 || run_ask_start(run, &err) < 0))) {
 		ask_kill(run, KILL_CANCELLED);
-		fail_run(run, err.text);
+		run_fail(run, err.text);
 	}
 }
 
@@ -558,8 +484,6 @@ static char *text_field(const struct frame *frame, enum field_name name)
 	return NULL;
 }
 
-static int ask_cell(struct run *run, struct error *err);
-
 void run_message(struct run *run, const struct frame *frame, int *fds, size_t count)
 {
 	autofree char *text = NULL;
@@ -578,118 +502,22 @@ void run_message(struct run *run, const struct frame *frame, int *fds, size_t co
 		if (run->state == RUN_ACQUIRING && !run->retried && text &&
 		    strncmp(text, "template: ", 10) == 0) {
 			run->retried = true;
-			if (ask_cell(run, &err) == 0)
+			if (run_ask(run, &err) == 0)
 				break;
 		}
 		run->refused_for = (int)frame_number(frame, FIELD_ERRNO);
 		run->refused = run->refused_for == EINVAL || run->refused_for == ENOENT ||
 			       run->refused_for == EIDRM;
-		fail_run(run, text ? text : "the warden failed");
+		run_fail(run, text ? text : "the warden failed");
 		break;
 	default:
-		fail_run(run, "the warden sent an odd message");
+		run_fail(run, "the warden sent an odd message");
 	}
 }
 
 void run_engine_died(struct run *run)
 {
-	fail_run(run, run->engine->why);
-}
-
-struct module_list {
-	struct bytes *frame;
-	char seen[32][128];
-	size_t count;
-};
-
-static void add_module(void *user, const char *module)
-{
-	struct module_list *list = user;
-
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->seen[i], module) == 0)
-			return;
-	if (list->count == ARRAY_LENGTH(list->seen))
-		return;
-	snprintf(list->seen[list->count++], sizeof list->seen[0], "%s", module);
-	frame_put_text(list->frame, FIELD_MODULE, module);
-}
-
-/* The cell is there: its turn is asked for. */
-static int ask_session(struct run *run, struct bytes *frame, size_t at, struct error *err)
-{
-	autofd memory = -1;
-	int r = 0;
-
-	frame_put_text(frame, FIELD_SESSION, run->result->session);
-	if (run->request->file_count == 0 && !run->hold)
-		r = put_request(run, frame, &memory, err);
-	if (r < 0)
-		return r;
-	frame_end(frame, at);
-	free(run->result->template);
-	run->result->template = strdup("bare"); /* until the cell says */
-	if (!run->result->template)
-		return fail(err, ENOMEM, "request");
-	if (run->engine->dead)
-		fail_run(run, run->engine->why);
-	else if (engine_say(run->engine, frame, &memory, memory >= 0 ? 1 : 0, err) < 0)
-		fail_run(run, err->text);
-	return 0;
-}
-
-static int ask_cell(struct run *run, struct error *err)
-{
-	const struct execpy_request *request = run->request;
-	struct span code = bytes_span(&run->result->code);
-	bool automatic = !request->template || strcmp(request->template, "auto") == 0;
-	autobytes frame = {0};
-	struct module_list modules = {.frame = &frame};
-	autobytes name = {0};
-	autofd memory = -1;
-	size_t at;
-	int r = 0;
-
-	/* The old id may still have messages under way. */
-	run->id = ++run->engine->next_run;
-	at = frame_begin(&frame, MESSAGE_ACQUIRE, run->id);
-	limits_encode(&run->result->limits, &frame, FIELD_LIMITS);
-	frame_put_number(&frame, FIELD_MORE, run->engine->single_run);
-	if (run->session)
-		return ask_session(run, &frame, at, err);
-	/* A daemon knows its own templates; an empty name would be none. */
-	if (!automatic && run->engine->remote && request->template[0])
-		frame_put_text(&frame, FIELD_NAME, request->template);
-	else if (automatic && !run->retried)
-		imports_scan(code, add_module, &modules);
-	else if (!automatic && !imports_template(request->template, add_module, &modules))
-		return refuse(err, EINVAL,
-			      "template \"%.40s\": there is auto, bare, numpy, pandas and plot",
-			      request->template);
-	if (request->file_count == 0)
-		r = put_request(run, &frame, &memory, err);
-	if (r == -E2BIG)
-		return r; /* the request's own fault; all else is ours */
-	if (r < 0) {
-		fail_run(run, err->text);
-		return 0;
-	}
-	frame_end(&frame, at);
-	for (size_t i = 0; i < modules.count; i++)
-		bytes_append_format(&name, "%s%s", i ? "+" : "", modules.seen[i]);
-	bytes_append(&name, "", 1);
-	free(run->result->template);
-	run->result->template = strdup(!automatic      ? request->template
-				       : modules.count ? (const char *)name.data
-						       : "bare");
-	if (!run->result->template)
-		return fail(err, ENOMEM, "request");
-	/* A warden that is gone is a failure of ours, not of the request. */
-	if (run->engine->dead)
-		fail_run(run, run->engine->why);
-	else if (engine_say(run->engine, &frame, &memory, memory >= 0 ? 1 : 0, err) < 0)
-		fail_run(run, err->text);
-	return 0;
+	run_fail(run, run->engine->why);
 }
 
 /* A sortable id: 48 bits of milliseconds and 80 of randomness, in Crockford's
@@ -725,7 +553,7 @@ void run_make_id(char id[40])
 	id[at] = '\0';
 }
 
-int run_begin(struct run *run, struct error *err)
+static int begin(struct run *run, struct error *err)
 {
 	int r = request_take(run, err);
 
@@ -733,13 +561,13 @@ int run_begin(struct run *run, struct error *err)
 		return r;
 	run_make_id(run->result->id);
 	run->began_us = now_us();
-	return ask_cell(run, err);
+	return run_ask(run, err);
 }
 
 void run_free(struct run *run)
 {
 	if (run->state != RUN_DONE)
-		fail_run(run, "the engine was closed");
+		run_fail(run, "the engine was closed");
 	/* What was given up still has its cell. */
 	if (!run->ended)
 		ask_kill(run, KILL_CANCELLED);
@@ -788,7 +616,7 @@ struct run *run_start(struct execpy_engine *engine, const struct execpy_request 
 	TAILQ_INSERT_TAIL(&engine->runs, run, entry);
 	if (engine->dead && engine->remote)
 		engine_revive(engine, &(struct error){0});
-	if (run_begin(run, err) < 0) {
+	if (begin(run, err) < 0) {
 		run->state = RUN_DONE;
 		run_free(run);
 		execpy_result_free(result);
@@ -805,7 +633,7 @@ int run_wait(struct run *run, struct execpy_result **ret_result, struct error *e
 
 	while (run->state != RUN_DONE)
 		if (event_base_loop(run->engine->base, EVLOOP_ONCE) != 0)
-			fail_run(run, "the event loop ended");
+			run_fail(run, "the event loop ended");
 	refused = run->refused;
 	refused_for = run->refused_for;
 	run_free(run);
