@@ -555,10 +555,6 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 		return false;
 	if (cell->state == CELL_RESTORING)
 		return true; /* it is on its way */
-	if (++session->returns > SESSION_RETURNS_MAX) {
-		snprintf(cell->why, sizeof cell->why, "its process ended again and again");
-		return false;
-	}
 	/* Ctrl-C first: whoever heeds it loses nothing. */
 	if (ending == ENDING_KILLED && cell->claim && cell->state == CELL_RUNNING &&
 	    cell->ending != ENDING_KILLED && reason == KILL_CANCELLED) {
@@ -566,6 +562,10 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 		cell->reason = reason;
 		pidfd_send_signal(cell->runner_pidfd, SIGINT, NULL, 0);
 		set_timer(session->timer, SESSION_INTERRUPT_MS * 1000);
+		return true;
+	}
+	if (++session->returns > SESSION_RETURNS_MAX) {
+		session_end(session, "its process ended again and again");
 		return true;
 	}
 	cell->ending = ending;

@@ -346,7 +346,8 @@ void session_message(struct cell *cell, const struct frame *frame, int *fds, siz
 void session_run_begins(struct cell *cell);
 /* What the end of a run says of its session. */
 void session_put_end(struct session *session, struct bytes *frame);
-/* Instead of a kill: the cell returns to its checkpoint. False when it cannot. */
+/* Instead of a kill: the cell returns to its checkpoint, or its session ends when that
+ * was too often. False when the cell is to be killed as any other. */
 bool session_survives(struct cell *cell, enum ending ending, uint64_t reason);
 
 /* usage.c: what the kernel says of a cell, by cgroup or by sampling. */

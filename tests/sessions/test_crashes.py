@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run that does not end by itself, and what is there after it."""
 import random
+import time
 
 import pytest
+
+from conftest import Refused
 
 # What ends a run: the code, its status, and one thing of its result.
 CRASHES = {
@@ -62,6 +65,32 @@ def test_again_and_again(session):
     for _ in range(10):
         assert session.run("x = 2\nimport os\nos._exit(7)")["exit_code"] == 7
         assert session.value("x") == "1"
+
+
+@pytest.mark.parametrize("deaths", (2, 1000))
+def test_a_runner_that_dies_of_itself(session, deaths):
+    """Each runner that is forked arms a timer, without a run: some deaths are survived, but not
+    endlessly many, and then the next run is told at once."""
+    session.ok("import os, signal\nwith open('left', 'w') as f: f.write('')\n"
+               "def hook():\n"
+               "    with open('left', 'a+') as f:\n"
+               "        f.write('x')\n"
+               f"        if f.tell() <= {deaths}: signal.setitimer(signal.ITIMER_REAL, 0.02)\n"
+               "os.register_at_fork(after_in_child=hook)")
+    assert session.run("os._exit(3)")["exit_code"] == 3
+    until = time.monotonic() + 60
+    if deaths == 2:
+        while (session.run("open('left').read()")["value"] or {}).get("text/plain") != "'xxx'":
+            assert time.monotonic() < until
+        time.sleep(0.1)
+        assert session.value("open('left').read()") == "'xxx'"
+        return
+    while not session.call("info")["ended"]:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    with pytest.raises(Refused) as refused:
+        session.run("1")
+    assert refused.value.errno == "EIDRM" and "ended again and again" in refused.value.text
 
 
 def test_in_the_first_run(session):
