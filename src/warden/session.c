@@ -34,79 +34,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* --- answers ---------------------------------------------------------------- */
-
-/* With what engines keep there, when it is asked for alone. */
-static void put_session(struct session *session, bool whole, struct bytes *frame)
-{
-	autobytes body = {0};
-	int64_t now = now_us();
-
-	frame_put_text(&body, FIELD_NAME, session->id);
-	frame_put_text(&body, FIELD_TYPE, session->template);
-	frame_put_number(&body, FIELD_RUNS, session->runs);
-	frame_put_number(&body, FIELD_WALL_US, (uint64_t)(now - session->made_us));
-	if (!session->cell) {
-		frame_put_text(&body, FIELD_TEXT, session->why);
-	} else {
-		frame_put_number(&body, FIELD_BUSY, session->current != NULL);
-		frame_put_number(&body, FIELD_WAIT_US,
-				 session->current ? 0 : (uint64_t)(now - session->used_us));
-		frame_put_number(&body, FIELD_IDLE_MS, session->idle_ms);
-		frame_put_number(&body, FIELD_LIFE_MS, session->life_ms);
-		usage_read(session->cell);
-		frame_put_number(&body, FIELD_SIZE, session->cell->usage.memory_bytes);
-		limits_encode(&session->limits, &body, FIELD_LIMITS);
-		bytes_append(&body, session->checkpoints.data, session->checkpoints.length);
-		if (whole)
-			frame_put(&body, FIELD_POLICY, session->policy.data,
-				  session->policy.length);
-	}
-	frame_put(frame, FIELD_SESSION, body.data, body.length);
-}
-
-static void answer(struct session *session)
-{
-	struct client *client = session->asker;
-	autobytes frame = {0};
-	size_t at;
-
-	session->asker = NULL;
-	if (!client)
-		return;
-	at = frame_begin(&frame, MESSAGE_SESSION, session->asked);
-	put_session(session, true, &frame);
-	bytes_append(&frame, session->lost.data, session->lost.length);
-	frame_end(&frame, at);
-	client_say(client, &frame, NULL, 0);
-}
-
-static void answer_failed(struct session *session, int number, const char *why)
-{
-	struct client *client = session->asker;
-
-	session->asker = NULL;
-	if (client)
-		client_say_failed(client, session->asked, number, why);
-}
-
-static void end_by_wish(struct session *session, const char *why);
-
-void session_forget_asker(struct client *client)
-{
-	struct session *session, *next;
-
-	for (session = TAILQ_FIRST(&client->warden->sessions); session; session = next) {
-		next = TAILQ_NEXT(session, entry);
-		if (session->asker != client)
-			continue;
-		session->asker = NULL;
-		/* Nobody knows its name. */
-		if (session->step == SESSION_OPENING)
-			end_by_wish(session, "its client went away");
-	}
-}
-
 /* --- the end ----------------------------------------------------------------- */
 
 static void session_free(struct session *session)
@@ -164,9 +91,9 @@ static void bury(struct session *session, const char *why)
 	free_event(&session->timer);
 	close_fd(&session->listing);
 	if (session->step == SESSION_OPENING)
-		answer_failed(session, EPROTO, session->why);
+		session_answer_failed(session, EPROTO, session->why);
 	else
-		answer_failed(session, EIDRM, text);
+		session_answer_failed(session, EIDRM, text);
 	while ((claim = find_waiting(session)))
 		claim_fail(claim, EIDRM, text);
 	/* The newest of those that are remembered. */
@@ -178,7 +105,6 @@ static void bury(struct session *session, const char *why)
 	forget_oldest(warden);
 }
 
-/* It broke: a run in it failed by our fault. */
 void session_end(struct session *session, const char *why)
 {
 	struct cell *cell = session->cell;
@@ -190,8 +116,7 @@ void session_end(struct session *session, const char *why)
 	cell_kill(cell, ENDING_FAILED, 0);
 }
 
-/* Somebody, or its time, ended it: so is a run in it. */
-static void end_by_wish(struct session *session, const char *why)
+void session_end_by_wish(struct session *session, const char *why)
 {
 	struct cell *cell = session->cell;
 
@@ -236,7 +161,7 @@ void sessions_expire(struct warden *warden)
 			continue;
 		if (session->life_ms &&
 		    (uint64_t)(now - session->made_us) / 1000 > session->life_ms) {
-			end_by_wish(session, "its time was over");
+			session_end_by_wish(session, "its time was over");
 			continue;
 		}
 		if (session->current || session->step != SESSION_STEADY)
@@ -244,13 +169,13 @@ void sessions_expire(struct warden *warden)
 		if (session->idle_ms && idle_ms > session->idle_ms) {
 			snprintf(why, sizeof why, "it was not used for %llu s",
 				 (unsigned long long)idle_ms / 1000);
-			end_by_wish(session, why);
+			session_end_by_wish(session, why);
 			continue;
 		}
 		usage_read(cell);
 		if (cell->usage.cpu_us > SESSION_BUSY_CPU_MS * 1000)
-			end_by_wish(session, "what a run left behind used too much of the "
-					     "processor between runs");
+			session_end_by_wish(session, "what a run left behind used too much of the "
+						     "processor between runs");
 	}
 }
 
@@ -346,13 +271,11 @@ int session_open(struct client *client, const struct frame *frame, struct error 
 	TAILQ_INSERT_TAIL(&warden->sessions, session, entry);
 	warden->session_count++;
 	if (begin(session, frame, err) < 0) {
-		int number = err->number == EBADMSG ? EBADMSG : 0;
-
 		client_say_failed(client, frame->id, err->number, err->text);
 		warden->session_count--;
 		free_event(&session->timer);
 		session_free(session);
-		return number ? -number : 0;
+		return err->number == EBADMSG ? -EBADMSG : 0;
 	}
 	return 0;
 }
@@ -362,7 +285,7 @@ void session_cell_parked(struct cell *cell)
 	struct session *session = cell->session;
 
 	session->step = SESSION_STEADY;
-	answer(session);
+	session_answer(session);
 }
 
 struct session *session_find(struct warden *warden, struct span id)
@@ -458,9 +381,8 @@ static void step_down(struct session *session, bool begun)
 {
 	session->current = NULL;
 	session->used_us = now_us();
-	/* What is used from now on is used between runs. */
 	if (begun && session->cell && session->cell->state == CELL_PARKED)
-		usage_begin_run(session->cell);
+		usage_end_run(session->cell);
 }
 
 void session_release(struct claim *claim, int listing)
@@ -516,31 +438,51 @@ static int tell_judge(struct session *session, enum message type)
 	return frame_send(session->cell->control, &frame, NULL, 0);
 }
 
-static void clear(struct session *session)
+/* A fork bomb is not to be faster than the judge: nobody forks until all is dead. */
+static int allow_forks(struct session *session, bool allow, struct error *err)
 {
 	struct cell *cell = session->cell;
+
+	return cgroup_cell_processes(&cell->warden->cgroups, &cell->cgroup,
+				     allow ? session->limits.processes + SESSION_PROCESSES : 0,
+				     err);
+}
+
+static void clear(struct session *session)
+{
 	struct error err = {0};
 
-	cell_stop_clocks(cell);
-	cell->state = CELL_RESTORING;
+	cell_stop_clocks(session->cell);
+	session->cell->state = CELL_RESTORING;
 	session->step = SESSION_CLEARING;
-	/* A fork bomb is not to be faster than the judge. */
-	if (cgroup_cell_processes(&cell->warden->cgroups, &cell->cgroup, 0, &err) < 0 ||
-	    tell_judge(session, MESSAGE_CLEAR) < 0) {
+	if (allow_forks(session, false, &err) < 0 || tell_judge(session, MESSAGE_CLEAR) < 0) {
 		session_end(session, "its judge is gone");
 		return;
 	}
 	set_timer(session->timer, SESSION_ACT_MS * 1000);
 }
 
+void session_return(struct session *session, enum checkpoint_choice choice)
+{
+	session->choice = choice;
+	session->with_files = true;
+	clear(session);
+}
+
+void session_name(struct session *session, bool drop)
+{
+	session->with_files = drop;
+	session->step = SESSION_NAMING;
+	set_timer(session->timer, SESSION_ACT_MS * 1000);
+	if (tell_judge(session, MESSAGE_CHECKPOINT) < 0)
+		session_end(session, "its judge is gone");
+}
+
 static void on_cleared(struct session *session)
 {
-	struct cell *cell = session->cell;
 	struct error err = {0};
 
-	if (cgroup_cell_processes(&cell->warden->cgroups, &cell->cgroup,
-				  session->limits.processes + SESSION_PROCESSES, &err) < 0 ||
-	    tell_judge(session, MESSAGE_RESUME) < 0) {
+	if (allow_forks(session, true, &err) < 0 || tell_judge(session, MESSAGE_RESUME) < 0) {
 		session_end(session, err.number ? err.text : "its judge is gone");
 		return;
 	}
@@ -585,7 +527,6 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 static void steady(struct session *session)
 {
 	struct cell *cell = session->cell;
-
 	struct claim *claim = cell->claim;
 
 	evtimer_del(session->timer);
@@ -602,9 +543,9 @@ static void steady(struct session *session)
 			cell_start(cell);
 	} else {
 		drain_output(cell);
-		usage_begin_run(cell);
+		usage_end_run(cell);
 		if (session->asker) {
-			answer(session);
+			session_answer(session);
 			session->restored = false;
 			bytes_clear(&session->lost);
 		}
@@ -692,20 +633,14 @@ static void on_failed(struct session *session, const struct frame *frame)
 	struct error err = {0};
 
 	frame_text(frame, FIELD_TEXT, text, sizeof text);
-	if (session->step == SESSION_NAMING) {
-		evtimer_del(session->timer);
-		session->step = SESSION_STEADY;
-		answer_failed(session, EINVAL, text);
-		next_run(session);
-	} else if (session->step == SESSION_CLEARING && session->choice != CHECKPOINT_LATEST &&
-		   cgroup_cell_processes(&cell->warden->cgroups, &cell->cgroup,
-					 session->limits.processes + SESSION_PROCESSES,
-					 &err) == 0) {
+	if (session->step == SESSION_NAMING ||
+	    (session->step == SESSION_CLEARING && session->choice != CHECKPOINT_LATEST &&
+	     allow_forks(session, true, &err) == 0)) {
 		/* What was asked for is not there: nothing was done. */
 		evtimer_del(session->timer);
 		session->step = SESSION_STEADY;
 		cell->state = CELL_PARKED;
-		answer_failed(session, EINVAL, text);
+		session_answer_failed(session, EINVAL, text);
 		next_run(session);
 	} else if (session->step == SESSION_STEADY && cell->state == CELL_RUNNING) {
 		cell_stop_clocks(cell);
@@ -734,7 +669,7 @@ static void on_acted(struct session *session, const struct frame *frame)
 		if (field.name == FIELD_CHECKPOINT)
 			frame_put(&session->checkpoints, FIELD_CHECKPOINT, field.value.data,
 				  field.value.length);
-	answer(session);
+	session_answer(session);
 	next_run(session);
 }
 
@@ -763,111 +698,4 @@ void session_message(struct cell *cell, const struct frame *frame, int *fds, siz
 	default:
 		session_end(session, "its judge said something odd");
 	}
-}
-
-/* --- what else may be asked ------------------------------------------------------ */
-
-static int interrupt(struct session *session, struct error *err)
-{
-	struct cell *cell = session->cell;
-
-	if (cell->state != CELL_RUNNING)
-		return refuse(err, EINVAL, "session %s: no run goes on", session->id);
-	/* As from the run's own client. */
-	cell_kill(cell, ENDING_KILLED, KILL_CANCELLED);
-	answer(session);
-	return 0;
-}
-
-static int act(struct session *session, enum session_action action, struct error *err)
-{
-	switch (action) {
-	case SESSION_END:
-		session->asker = NULL;
-		end_by_wish(session, "it was ended by its client");
-		return 1;
-	case SESSION_INTERRUPT:
-		return interrupt(session, err);
-	case SESSION_CHECKPOINT:
-	case SESSION_DROP:
-		if (!session->name[0])
-			return refuse(err, EINVAL, "a checkpoint has a name of 1 to %d bytes",
-				      SESSION_NAME_BYTES_MAX);
-		session->with_files = action == SESSION_DROP;
-		session->step = SESSION_NAMING;
-		set_timer(session->timer, SESSION_ACT_MS * 1000);
-		if (tell_judge(session, MESSAGE_CHECKPOINT) < 0)
-			session_end(session, "its judge is gone");
-		return 0;
-	case SESSION_ROLLBACK:
-	case SESSION_UNDO:
-		session->choice = action == SESSION_UNDO ? CHECKPOINT_PREVIOUS : CHECKPOINT_NAMED;
-		session->with_files = true;
-		clear(session);
-		return 0;
-	default:
-		return refuse(err, EBADMSG, "warden: action %d", action);
-	}
-}
-
-int session_act(struct client *client, const struct frame *frame, struct error *err)
-{
-	enum session_action action = (enum session_action)frame_number(frame, FIELD_ACTION);
-	char id[40] = "", name[SESSION_NAME_BYTES_MAX + 1] = "";
-	struct session *session;
-	struct error why = {0};
-	int r;
-
-	frame_text(frame, FIELD_SESSION, id, sizeof id);
-	frame_text(frame, FIELD_NAME, name, sizeof name);
-	session = session_find(client->warden, (struct span){(const uint8_t *)id, strlen(id)});
-	if (!session)
-		r = refuse(&why, ENOENT, "there is no session %.36s", id);
-	else if (!session->cell)
-		r = refuse(&why, EIDRM, "session %s has ended: %.200s", session->id, session->why);
-	else if (session->asker)
-		r = refuse(&why, EBUSY, "session %s: something else was asked of it just now",
-			   session->id);
-	else if ((session->current || session->step != SESSION_STEADY) && action != SESSION_END &&
-		 action != SESSION_INTERRUPT)
-		r = refuse(&why, EBUSY, "session %s: a run goes on", session->id);
-	else {
-		session->asker = client;
-		session->asked = frame->id;
-		session->used_us = now_us();
-		snprintf(session->name, sizeof session->name, "%s", name);
-		r = act(session, action, &why);
-		if (r < 0)
-			session->asker = NULL;
-	}
-	if (r < 0) {
-		client_say_failed(client, frame->id, why.number, why.text);
-	} else if (r == 1) {
-		autobytes answered = {0};
-		size_t at = frame_begin(&answered, MESSAGE_SESSION, frame->id);
-
-		frame_end(&answered, at);
-		client_say(client, &answered, NULL, 0);
-	}
-	return 0;
-}
-
-int session_list(struct client *client, const struct frame *frame, struct error *err)
-{
-	autobytes answered = {0};
-	size_t at = frame_begin(&answered, MESSAGE_SESSION, frame->id);
-	struct session *session;
-	char id[40] = "";
-
-	frame_text(frame, FIELD_SESSION, id, sizeof id);
-	TAILQ_FOREACH(session, &client->warden->sessions, entry)
-	{
-		/* One message holds them all, or as many as fit: the living first asked. */
-		if ((id[0] ? strcmp(id, session->id) == 0 : session->cell != NULL) &&
-		    session->step != SESSION_OPENING && answered.length < FRAME_MESSAGE_MAX - 4096)
-			put_session(session, id[0] != '\0', &answered);
-	}
-	frame_end(&answered, at);
-	client_say(client, &answered, NULL, 0);
-	return 0;
 }

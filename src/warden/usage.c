@@ -130,6 +130,12 @@ void usage_begin_run(struct cell *cell)
 	cell->usage = (struct cgroup_usage){0};
 }
 
+void usage_end_run(struct cell *cell)
+{
+	cell->baseline_cpu_us += cell->usage.cpu_us;
+	cell->usage.cpu_us = 0;
+}
+
 void usage_read(struct cell *cell)
 {
 	const struct cgroup_root *cgroups = &cell->warden->cgroups;

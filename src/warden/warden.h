@@ -333,10 +333,14 @@ void session_take(struct claim *claim);
 void session_release(struct claim *claim, int listing);
 /* Its client is gone. */
 void session_give_up(struct claim *claim);
-void session_forget_asker(struct client *client);
-int session_act(struct client *client, const struct frame *frame, struct error *err);
-int session_list(struct client *client, const struct frame *frame, struct error *err);
+/* It broke: a run in it failed by our fault. */
 void session_end(struct session *session, const char *why);
+/* Somebody, or its time, ended it: so is a run in it. */
+void session_end_by_wish(struct session *session, const char *why);
+/* Between two runs: gives what is there the session's name, or drops the one of that
+ * name; and returns to a checkpoint, with its files. The asker is told. */
+void session_name(struct session *session, bool drop);
+void session_return(struct session *session, enum checkpoint_choice choice);
 /* Once a second: those whose time is over. */
 void sessions_expire(struct warden *warden);
 /* How its cell fares. */
@@ -350,11 +354,22 @@ void session_put_end(struct session *session, struct bytes *frame);
  * was too often. False when the cell is to be killed as any other. */
 bool session_survives(struct cell *cell, enum ending ending, uint64_t reason);
 
+/* session_ask.c */
+int session_act(struct client *client, const struct frame *frame, struct error *err);
+int session_list(struct client *client, const struct frame *frame, struct error *err);
+/* What the asker, if there still is one, gets. */
+void session_answer(struct session *session);
+void session_answer_failed(struct session *session, int number, const char *why);
+/* The client is gone: what it asked needs no answer. */
+void session_forget_asker(struct client *client);
+
 /* usage.c: what the kernel says of a cell, by cgroup or by sampling. */
 void usage_read(struct cell *cell);
 void usage_baseline(struct cell *cell); /* once, when it is parked */
 /* What was used until now was not by the run that begins. */
 void usage_begin_run(struct cell *cell);
+/* What is used from now on, after what was read last, is used between runs. */
+void usage_end_run(struct cell *cell);
 /* Adds what was read last to the cell's notes: time, CPU, memory. */
 void usage_sample(struct cell *cell);
 /* Whether no process of the cell is left but init and `others` more. */
