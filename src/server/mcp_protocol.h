@@ -109,6 +109,12 @@ int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options
 /* mcp_tools.c */
 void mcp_list_tools(struct mcp_call *call);
 void mcp_call_tool(struct mcp_call *call);
+/* A tool's result: its content begins with this text, and more blocks may follow; at
+ * its end stands the object of the output schema, if there is one. */
+void mcp_begin_tool_result(struct mcp_call *call, struct bytes *message, struct json *json,
+			   struct span text);
+void mcp_end_tool_result(struct mcp_call *call, struct bytes *message, struct json *json,
+			 struct span structured, bool is_error);
 /* What a model can mend by itself is told as a result. The call is gone. */
 void mcp_tool_error(struct mcp_call *call, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -67,33 +67,25 @@ static void answer(struct mcp_call *call, const char *words,
 		   const struct execpy_session_info *infos, size_t count)
 {
 	autobytes text = {0};
+	autobytes object = {0};
+	struct json structured = {.out = &object};
 	struct bytes message;
 	struct json json;
 
 	bytes_append_text(&text, words);
-	for (size_t i = 0; i < count; i++)
+	emit_begin_object(&structured);
+	emit_key(&structured, "sessions");
+	emit_begin_array(&structured);
+	for (size_t i = 0; i < count; i++) {
 		describe_info(&infos[i], &text);
-	mcp_begin_result(call, &message, &json);
-	emit_key(&json, "content");
-	emit_begin_array(&json);
-	emit_begin_object(&json);
-	emit_key(&json, "type");
-	emit_string(&json, "text");
-	emit_key(&json, "text");
-	emit_text(&json, bytes_span(&text));
-	emit_end_object(&json);
-	emit_end_array(&json);
-	emit_key(&json, "structuredContent");
-	emit_begin_object(&json);
-	emit_key(&json, "sessions");
-	emit_begin_array(&json);
-	for (size_t i = 0; i < count; i++)
-		write_info(&infos[i], &json);
-	emit_end_array(&json);
-	emit_end_object(&json);
-	emit_key(&json, "isError");
-	emit_bool(&json, false);
-	mcp_end_result(call, &message, &json);
+		write_info(&infos[i], &structured);
+	}
+	emit_end_array(&structured);
+	emit_end_object(&structured);
+	mcp_begin_tool_result(call, &message, &json, bytes_span(&text));
+	if (object.failed)
+		message.failed = object.failed;
+	mcp_end_tool_result(call, &message, &json, bytes_span(&object), false);
 }
 
 static struct mcp_session *find(struct mcp *mcp, const char *id)

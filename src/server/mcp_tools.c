@@ -30,9 +30,23 @@ static void write_text_block(struct json *json, struct span text)
 	emit_end_object(json);
 }
 
-static void end_tool_result(struct mcp_call *call, struct bytes *message, struct json *json,
-			    bool is_error)
+void mcp_begin_tool_result(struct mcp_call *call, struct bytes *message, struct json *json,
+			   struct span text)
 {
+	mcp_begin_result(call, message, json);
+	emit_key(json, "content");
+	emit_begin_array(json);
+	write_text_block(json, text);
+}
+
+void mcp_end_tool_result(struct mcp_call *call, struct bytes *message, struct json *json,
+			 struct span structured, bool is_error)
+{
+	emit_end_array(json);
+	if (structured.length > 0) {
+		emit_key(json, "structuredContent");
+		emit_raw(json, structured);
+	}
 	emit_key(json, "isError");
 	emit_bool(json, is_error);
 	mcp_end_result(call, message, json);
@@ -48,12 +62,9 @@ void mcp_tool_error(struct mcp_call *call, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	mcp_begin_result(call, &message, &json);
-	emit_key(&json, "content");
-	emit_begin_array(&json);
-	write_text_block(&json, (struct span){(const uint8_t *)text, strlen(text)});
-	emit_end_array(&json);
-	end_tool_result(call, &message, &json, true);
+	mcp_begin_tool_result(call, &message, &json,
+			      (struct span){(const uint8_t *)text, strlen(text)});
+	mcp_end_tool_result(call, &message, &json, (struct span){NULL, 0}, true);
 }
 
 struct pictures {
@@ -130,11 +141,8 @@ static void finish_execute(struct mcp_call *call, struct execpy_result *result,
 		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
 		return;
 	}
-	mcp_begin_result(call, &message, &json);
-	emit_key(&json, "content");
-	emit_begin_array(&json);
 	result_model_text(result, MCP_TEXT_BYTES, &text);
-	write_text_block(&json, bytes_span(&text));
+	mcp_begin_tool_result(call, &message, &json, bytes_span(&text));
 	pictures.json = &json;
 	result_pictures(result, add_picture, &pictures);
 	if (pictures.notes.length > 0)
@@ -142,10 +150,8 @@ static void finish_execute(struct mcp_call *call, struct execpy_result *result,
 	bytes_free(&pictures.notes);
 	if (result->session[0])
 		write_links(result, &json);
-	emit_end_array(&json);
-	emit_key(&json, "structuredContent");
-	emit_raw(&json, (struct span){(const uint8_t *)object, length});
-	end_tool_result(call, &message, &json, result->status != EXECPY_OK);
+	mcp_end_tool_result(call, &message, &json, (struct span){(const uint8_t *)object, length},
+			    result->status != EXECPY_OK);
 }
 
 static void finish_check(struct mcp_call *call, struct execpy_result *result,
@@ -171,14 +177,9 @@ static void finish_check(struct mcp_call *call, struct execpy_result *result,
 		return;
 	}
 	result_model_verdict(result, MCP_TEXT_BYTES, &text);
-	mcp_begin_result(call, &message, &json);
-	emit_key(&json, "content");
-	emit_begin_array(&json);
-	write_text_block(&json, bytes_span(&text));
-	emit_end_array(&json);
-	emit_key(&json, "structuredContent");
-	emit_raw(&json, (struct span){(const uint8_t *)object, length});
-	end_tool_result(call, &message, &json, false);
+	mcp_begin_tool_result(call, &message, &json, bytes_span(&text));
+	mcp_end_tool_result(call, &message, &json, (struct span){(const uint8_t *)object, length},
+			    false);
 }
 
 /* --- arguments ----------------------------------------------------------------------- */
