@@ -22,7 +22,8 @@
     #| [next]                         what is expected of the second run, if there is one
 
 A line `#== next run` parts the payload into two runs.  `@CANARY@` stands for a directory outside
-with secret.txt, canary.txt and tree/; `@MARK@` for a word that must never name a thing outside.
+with secret.txt, canary.txt and tree/; `@MARK@` for a word that must never name a thing outside,
+`@REPOSITORY@` for the folder that the repository lies in.
 """
 import json
 import re
@@ -31,6 +32,8 @@ from pathlib import Path
 
 from . import host
 
+ROOT = Path(__file__).resolve().parents[2]
+REPOSITORY = ROOT if ROOT.parent == Path("/") else ROOT.parent
 PRELUDE = Path(__file__).with_name("prelude.py").read_text()
 KEYS = {"id", "title", "does", "needs", "options", "args", "files", "out", "time", "expect",
         "control", "next", "without_cgroups"}
@@ -82,6 +85,7 @@ class Scenario:
         found = []
         for payload in self.payloads:
             text = payload.replace("@CANARY@", str(canary)).replace("@MARK@", mark)
+            text = text.replace("@REPOSITORY@", str(REPOSITORY))
             numbers = host.syscall_numbers()
             used = {word: numbers[word] for word in re.findall(r'"(\w+)"', text) if word in numbers}
             found.append(PRELUDE.replace("_NR = {}", f"_NR = {json.dumps(used)}", 1) + text)
