@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp: `execpy mcp`, a Model Context Protocol server over stdin and stdout. */
-#include "server/mcp.h"
+#include "server/mcp/mcp.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 

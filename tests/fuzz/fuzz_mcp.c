@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_mcp: any lines as a client's messages. The engine's warden has ended, so that each
  * run ends at once with a failure of ours; all else is as it is. */
-#include "server/mcp_protocol.h"
+#include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
 #include "fuzz.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_describe: what the tools are, in words and schemas, for models and clients. */
-#include "server/mcp_protocol.h"
+/* describe: what the tools are, in words and schemas, for models and clients. */
+#include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
 #include "policy/policy.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_sessions: the tool for sessions' life.
+/* sessions: the tool for sessions' life.
  *
  * A session is named by its id, which cannot be guessed, by whoever was given it; lists
  * hold only those that were opened here, since a daemon may have others'. */
-#include "server/mcp_protocol.h"
+#include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_tools: tools/list and tools/call.
+/* tools: tools/list and tools/call.
  *
  * What is wrong with a call's arguments, like everything that becomes of the code, is
  * told as a result that is an error: a model can read it and do better. JSON-RPC errors
  * are for what only a client can mend. */
-#include "server/mcp_protocol.h"
+#include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
 #include "base/memfile.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_protocol: JSON-RPC 2.0, and the revisions of MCP.
+/* protocol: JSON-RPC 2.0, and the revisions of MCP.
  *
  * Theory of operation. A message is checked in this order: that it is JSON, one object,
  * JSON-RPC 2.0 with an id that is a text or an integer; then its revision; then its
@@ -9,7 +9,7 @@
  *
  * A request becomes a call, which ends with exactly one answer, or with none when the
  * client cancelled it. Answers come in the order in which things are done. */
-#include "server/mcp_protocol.h"
+#include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"

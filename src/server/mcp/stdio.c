@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_stdio: one MCP client over stdin and stdout, a message a line.
+/* stdio: one MCP client over stdin and stdout, a message a line.
  *
  * The loop's callbacks only read, write and note; messages are handled between its
  * turns (engine/async.h says why). A client that does not read its answers is not read
  * from either. A line that is too long is answered at once, and left out to its end. */
-#include "server/mcp_protocol.h"
+#include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_protocol: what the parts of the MCP server share: a client, and its calls.
+/* protocol: what the parts of the MCP server share: a client, and its calls.
  *
  * A client is told apart from how it is reached: messages come in by mcp_receive(),
  * and go out by a function that whoever has the connection gives. */
 #ifndef EXECPY_SERVER_MCP_PROTOCOL_H
 #define EXECPY_SERVER_MCP_PROTOCOL_H
 
-#include "server/mcp.h"
+#include "server/mcp/mcp.h"
 
 #include "base/bytes.h"
 #include "engine/async.h"
@@ -76,7 +76,7 @@ enum {
 	MCP_UNSUPPORTED_VERSION = -32022,
 };
 
-/* mcp_protocol.c */
+/* protocol.c */
 void mcp_init(struct mcp *mcp, struct execpy_engine *engine, const struct mcp_options *options,
 	      void (*send)(void *user, struct bytes *message), void *user);
 /* One message, without its newline. Not from inside the loop (engine/async.h). */
@@ -106,7 +106,7 @@ int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err
 int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options *options,
 		      struct error *err);
 
-/* mcp_tools.c */
+/* tools.c */
 void mcp_list_tools(struct mcp_call *call);
 void mcp_call_tool(struct mcp_call *call);
 /* A tool's result: its content begins with this text, and more blocks may follow; at
@@ -128,19 +128,19 @@ bool mcp_limit_arguments(struct mcp_call *call, const json_t *arguments, bool in
 			 struct execpy_limits *limits);
 struct execpy_limits mcp_limits(const struct limits *limits);
 
-/* mcp_describe.c */
+/* describe.c */
 void mcp_write_tools(struct mcp *mcp, struct json *json);
 const char *mcp_instructions(void);
 /* Code that prints what is installed. */
 extern const char mcp_survey[];
 extern const size_t mcp_survey_length;
 
-/* mcp_sessions.c */
+/* sessions.c */
 void mcp_tool_session(struct mcp_call *call, const json_t *arguments);
 /* It is in no list any more. */
 void mcp_forget_session(struct mcp *mcp, const char *id);
 
-/* mcp_resources.c */
+/* resources.c */
 void mcp_list_resources(struct mcp_call *call);
 void mcp_list_templates(struct mcp_call *call);
 void mcp_read_resource(struct mcp_call *call);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_resources: the files of sessions, as resources: execpy://session/ID/PATH.
+/* resources: the files of sessions, as resources: execpy://session/ID/PATH.
  *
  * Each is looked at as a run of its session would, so it waits for one that goes on,
  * and keeps nobody else waiting. */
-#include "server/mcp_protocol.h"
+#include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenant: who asks, and what it may have. */
+#ifndef EXECPY_SERVER_TENANT_H
+#define EXECPY_SERVER_TENANT_H
+
+#include "engine/execpy.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tenant {
+	char name[64];
+	struct execpy_limits ceilings; /* of a run; 0: none but the table's */
+	char **policies;               /* that it may name, NULL-terminated; NULL: all that are built in */
+	unsigned runs_max, sessions_max; /* at once; 0: as many as the daemon has */
+	unsigned rate;                 /* requests a minute; 0: any */
+	unsigned runs, sessions;       /* now */
+};
+
+/* Counts a run; false when it has as many as it may. tenant_end_run() is due then. */
+bool tenant_begin_run(struct tenant *tenant);
+void tenant_end_run(struct tenant *tenant);
+
+#endif
