@@ -20,7 +20,8 @@ packages_of()
 	build)		# compiler, build system, the CPython to embed, the seccomp compiler
 		echo gcc libc6-dev linux-libc-dev meson ninja-build pkg-config
 		echo python3 python3-dev libseccomp-dev libevent-dev nettle-dev
-		echo libyaml-dev libjansson-dev libarchive-dev libedit-dev ;;
+		echo libyaml-dev libjansson-dev libarchive-dev libedit-dev
+		echo node-llhttp libssl-dev ;;
 	science)	# what the examples import, and the data that scripts expect to find
 		echo python3-numpy python3-pandas python3-matplotlib
 		echo fonts-dejavu-core tzdata ca-certificates ;;

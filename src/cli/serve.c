@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static const char help_text[] =
-	"usage: execpy serve [--socket PATH] [--config FILE] [--quiet]\n"
+	"usage: execpy serve [--listen ADDRESS]… [--socket PATH] [--config FILE] [--quiet]\n"
 	"       execpy serve --status [--json] [--socket PATH]\n"
 	"\n"
 	"Keeps templates and confined cells ready, so that `execpy run` starts at once.\n"
@@ -26,6 +26,9 @@ static const char help_text[] =
 	"second one: at once), SIGHUP reads the configuration again. Exit status: 0 after a\n"
 	"signal, 2 for a wrong configuration, 125 when it could not begin.\n"
 	"\n"
+	"  --listen ADDRESS     where HTTP is served (docs/http.md): 127.0.0.1:8765 unless told\n"
+	"                       otherwise, [::1]:8765, unix:PATH; port 0: any; none: no HTTP;\n"
+	"                       may be given more than once\n"
 	"  --socket PATH        where clients connect: $EXECPY_SOCKET, or execpy.sock in\n"
 	"                       $XDG_RUNTIME_DIR, or /run/execpy.sock for root\n"
 	"  --config FILE        templates and numbers (docs/serve.md)\n"
@@ -156,7 +159,9 @@ static int serve(struct daemon_options *options)
 
 int command_serve(int argc, char **argv)
 {
+	const char *listen[SETTING_LIST_MAX + 1] = {NULL}, *one = NULL;
 	struct daemon_options options = {.say = say_aloud};
+	size_t listen_count = 0;
 	bool status_wanted = false, json = false, quiet = false;
 	const struct {
 		const char *name;
@@ -165,7 +170,7 @@ int command_serve(int argc, char **argv)
 	} known[] = {
 		{"--status", &status_wanted, NULL},  {"--json", &json, NULL},
 		{"--quiet", &quiet, NULL},           {"--socket", NULL, &options.socket},
-		{"--config", NULL, &options.config},
+		{"--config", NULL, &options.config}, {"--listen", NULL, &one},
 	};
 
 	for (int i = 1; i < argc; i++) {
@@ -192,13 +197,21 @@ int command_serve(int argc, char **argv)
 			return usage_error("%s needs a value; see `execpy serve --help`", argv[i]);
 		*known[at].value = value;
 		i += !equals;
+		if (!one)
+			continue;
+		if (listen_count == SETTING_LIST_MAX)
+			return usage_error("--listen: more than %d", SETTING_LIST_MAX);
+		listen[listen_count++] = one;
+		one = NULL;
 	}
 	if (json && !status_wanted)
 		return usage_error("--json goes with --status");
-	if (status_wanted && (quiet || options.config))
+	if (status_wanted && (quiet || options.config || listen_count > 0))
 		return usage_error("--status goes with --json and --socket alone");
 	if (status_wanted)
 		return status(options.socket, json);
+	if (listen_count > 0)
+		options.listen = listen;
 	if (quiet)
 		options.say = say_nothing;
 	return serve(&options);

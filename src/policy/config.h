@@ -10,6 +10,7 @@
 #include "base/bounds.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "policy/http_config.h"
 #include "policy/limits.h"
 #include "proto/frame.h"
 #include "proto/messages.h"
@@ -85,6 +86,7 @@ struct daemon_config {
 	struct daemon_numbers numbers; /* runs: resolved, never 0 */
 	struct template_config *templates;
 	size_t template_count;
+	struct http_config http; /* not for the warden */
 };
 
 /* The built-in templates, the default numbers. */

@@ -9,6 +9,7 @@
 #ifndef EXECPY_SERVER_HTTP_HTTP_H
 #define EXECPY_SERVER_HTTP_HTTP_H
 
+#include "base/bounds.h"
 #include "base/bytes.h"
 
 #include <stdbool.h>
