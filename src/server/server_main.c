@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "jail/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* What came over the link since the last MESSAGE_APPLY. */
@@ -175,6 +177,17 @@ static int dial(void *user)
 
 /* --- stage 1 ------------------------------------------------------------------- */
 
+/* A connection is one. */
+static void allow_many_descriptors(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static int prepare(struct process *process, struct error *err)
 {
 	int r = descriptors_fill_standard(err);
@@ -187,6 +200,7 @@ static int prepare(struct process *process, struct error *err)
 	if (close_range(LINK_SOCKET + 1, ~0U, 0) < 0)
 		return fail(err, errno, "server: close inherited descriptors");
 	signal(SIGPIPE, SIG_IGN);
+	allow_many_descriptors();
 	while (!process->apply && !process->gone)
 		wait_for_message(process);
 	return process->gone ? refuse(err, EPIPE, "the daemon is gone") : 0;
@@ -251,6 +265,7 @@ static int start_serving(struct process *process, struct error *err)
 	process->deadline = evtimer_new(server->base, on_deadline, process);
 	if (!process->link || !process->deadline || event_add(process->link, NULL) < 0)
 		return refuse(err, ENOMEM, "server: no event");
+	r = confine_server((uid_t)process->settings.identity, err);
 	for (size_t i = 0; r == 0 && server_parts[i]; i++)
 		if (server_parts[i]->begin && server_part_is_on(server, server_parts[i]))
 			r = server_parts[i]->begin(server, err);

@@ -88,22 +88,6 @@ static int parse(int argc, char **argv, struct arguments *arguments, struct erro
 	return 0;
 }
 
-/* Root that can become somebody else: not the root of a user namespace with one
- * id, which is an ordinary user under another number. */
-static bool is_real_root(void)
-{
-	autofile *map = NULL;
-	unsigned long inside, length, until = 0;
-
-	if (geteuid() != 0)
-		return false;
-	map = fopen("/proc/self/uid_map", "re");
-	while (map && fscanf(map, "%lu %*u %lu", &inside, &length) == 2)
-		if (inside <= IDENTITY_BASE && inside + length > until)
-			until = inside + length;
-	return until > IDENTITY_BASE + (1ul << 22); /* the largest pid that there can be */
-}
-
 /* Different for each warden, or each daemon: its HTTP server has the same one, and so
  * may read what its cells wrote. */
 static uid_t identity_of(const struct arguments *arguments)
@@ -139,7 +123,7 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 {
 	struct arguments arguments = {0};
 	const char *fonts, *slash;
-	bool root = is_real_root();
+	bool root = credentials_is_root();
 	int r = parse(argc, argv, &arguments, err);
 
 	if (r < 0)
