@@ -93,16 +93,17 @@
 #define HTTP_FIELDS_MAX          100
 #define HTTP_QUERY_MAX           32 /* parameters */
 #define HTTP_CHUNK_DIGITS_MAX    8
-#define HTTP_CHUNK_OVERHEAD_MAX  (4 * KIB)  /* extensions of all chunks of a body */
-#define HTTP_AHEAD_BYTES         (64 * KIB) /* that a client may send ahead */
-#define HTTP_FILE_STEP_BYTES     (64 * KIB) /* of a file, read at once */
-#define HTTP_LINGER_MS           1000       /* for what a refused client still sends */
-#define HTTP_PEER_LOOK_MS        20         /* between looks whether half an end is a whole one */
+#define HTTP_CHUNK_OVERHEAD_MAX  (4 * KIB)   /* extensions of all chunks of a body */
+#define HTTP_AHEAD_BYTES         (64 * KIB)  /* that a client may send ahead */
+#define HTTP_FILE_STEP_BYTES     (64 * KIB)  /* of a file, read at once */
+#define HTTP_LINGER_MS           1000        /* for what a refused client still sends */
+#define HTTP_PEER_LOOK_MS        20          /* between looks whether half an end is a whole one */
 #define EXCHANGE_HIGH_BYTES      (256 * KIB) /* unsent: whoever writes pauses */
 #define EXCHANGE_LOW_BYTES       (64 * KIB)  /* and goes on */
 #define RESPONSE_FIELD_BYTES_MAX (4 * KIB)
 #define SETTING_BYTES_MAX        4096 /* a text of the configuration */
 #define SETTING_LIST_MAX         64
+#define TLS_FILE_BYTES_MAX       (256 * KIB)
 #define KEYS_FILE_BYTES_MAX      (1 * MIB)
 #define TENANTS_MAX              1024
 

@@ -152,7 +152,7 @@ enum field_name {
 	FIELD_ACTION,     /* enum session_action */
 	FIELD_RESTORED,   /* the session goes on from a checkpoint */
 	FIELD_LIFE_MS,    /* a session ends after it */
-	FIELD_SESSIONS,   /* how many there may be */
+	FIELD_SESSIONS,   /* how many there may be; or are, of a report */
 	FIELD_CHECKPOINT, /* repeated: the name of one that is kept */
 	FIELD_BUSY,
 	FIELD_LOST, /* text: by a return to a checkpoint */

@@ -334,6 +334,7 @@ static int make_front(struct daemon *daemon, const struct http_config *config, s
 		.socket = daemon->place.path,
 		.identity = daemon->identity,
 		.listen = daemon->options->listen,
+		.keys = daemon->options->keys,
 		.serving = front_serving,
 		.failed = front_failed,
 		.ended = front_ended,

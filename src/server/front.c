@@ -34,7 +34,7 @@ enum front_state { FRONT_IDLE, FRONT_STARTING, FRONT_SERVING, FRONT_ENDING, FRON
 
 struct spot {
 	struct place place; /* of a unix socket */
-	bool is_local;
+	bool is_local, only_here;
 	int fd;
 };
 
@@ -68,6 +68,7 @@ static int add_spot(struct front *front, const char *text, struct error *err)
 		return refuse(err, E2BIG, "more than %d addresses to listen on", SETTING_LIST_MAX);
 	*spot = (struct spot){.fd = -1,
 			      .is_local = address.at.any.sa_family == AF_UNIX,
+			      .only_here = address.only_here,
 			      .place = {.directory = -1, .lock = -1, .listener = -1}};
 	front->spot_count++;
 	if (!address.only_here && !front->config.keys)
@@ -122,14 +123,16 @@ static int copy_list(char ***to, char *const *from, struct error *err)
 	return r;
 }
 
-static int copy_config(struct http_config *to, const struct http_config *from, struct error *err)
+static int copy_config(struct front *front, const struct http_config *from, struct error *err)
 {
+	struct http_config *to = &front->config;
+	const char *keys = front->options.keys ? front->options.keys : from->keys;
 	int r = 0;
 
 	to->numbers = from->numbers;
 	if ((r = copy_list(&to->hosts, from->hosts, err)) < 0 ||
 	    (r = copy_list(&to->compat, from->compat, err)) < 0 ||
-	    (r = copy_text(&to->keys, from->keys, err)) < 0 ||
+	    (r = copy_text(&to->keys, keys, err)) < 0 ||
 	    (r = copy_text(&to->certificate, from->certificate, err)) < 0 ||
 	    (r = copy_text(&to->private_key, from->private_key, err)) < 0 ||
 	    (r = copy_text(&to->log, from->log, err)) < 0)
@@ -157,7 +160,7 @@ static int tell_file(struct front *front, const char *name, const char *path, bo
 			    : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return fail(err, errno, "%s: open %s", name, path);
-	return tell(front, name, NULL, 0, fd, err);
+	return tell(front, name, path, 0, fd, err);
 }
 
 static int tell_settings(struct front *front, const struct http_config *config, struct error *err)
@@ -339,7 +342,7 @@ int front_new(const struct front_options *options, const struct http_config *con
 	front->options = *options;
 	front->socket = -1;
 	front->again = evtimer_new(options->base, on_again, front);
-	r = front->again ? copy_config(&front->config, config, err) : fail(err, ENOMEM, "daemon");
+	r = front->again ? copy_config(front, config, err) : fail(err, ENOMEM, "daemon");
 	for (size_t i = 0; r == 0 && list[i]; i++)
 		r = add_spot(front, list[i], err);
 	if (r < 0) {
@@ -352,7 +355,14 @@ int front_new(const struct front_options *options, const struct http_config *con
 
 int front_reload(struct front *front, const struct http_config *config, struct error *err)
 {
-	int r = copy_config(&front->config, config, err);
+	int r = 0;
+
+	for (unsigned i = 0; i < front->spot_count; i++)
+		if (!front->spots[i].only_here && !config->keys && !front->options.keys)
+			return refuse(err, EPERM,
+				      "keys cannot be left out while others than this "
+				      "machine are served");
+	r = copy_config(front, config, err);
 
 	if (r == 0 && (front->state == FRONT_STARTING || front->state == FRONT_SERVING))
 		r = tell_settings(front, &front->config, err);

@@ -18,6 +18,7 @@ struct front_options {
 	const char *socket;        /* of the warden */
 	uid_t identity;            /* what the process becomes; 0: stays who it is */
 	const char *const *listen; /* of the command line, instead of the configuration's */
+	const char *keys;          /* likewise; or NULL */
 	/* It serves; it never did, and why; it has ended after front_drain(). */
 	void (*serving)(void *user, const char *where);
 	void (*failed)(void *user, const char *why);

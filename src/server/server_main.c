@@ -9,12 +9,14 @@
  *      what is needed later. Mustn't: read a byte that a client sent.
  *   2. Confine itself: from here on nothing can be opened by its name.
  *   3. Serve until the daemon says stop, or is gone. */
+#include "server/keys.h"
 #include "server/link.h"
 #include "server/server.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "base/memfile.h"
 #include "jail/confine.h"
 
 #include <errno.h>
@@ -34,7 +36,8 @@ struct settings {
 	struct http_numbers numbers;
 	char **hosts, **compat;
 	int keys, certificate, private_key, log, audit;
-	uint64_t identity; /* 0: stays who it is */
+	char keys_path[256]; /* as far as messages name it */
+	uint64_t identity;   /* 0: stays who it is */
 };
 
 struct process {
@@ -104,6 +107,8 @@ static void take_setting(struct settings *settings, const struct frame *frame, i
 	for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
 		if (strcmp(files[i].name, name) == 0)
 			take_fd_setting(files[i].place, fd);
+	if (strcmp(name, SETTING_KEYS) == 0)
+		snprintf(settings->keys_path, sizeof settings->keys_path, "%s", text);
 	if (strcmp(name, SETTING_LISTENER) == 0 && settings->listener_count < SETTING_LIST_MAX)
 		settings->listeners[settings->listener_count++] = take_fd(fd);
 	else if (strcmp(name, SETTING_NUMBER) == 0)
@@ -206,12 +211,38 @@ static int prepare(struct process *process, struct error *err)
 	return process->gone ? refuse(err, EPIPE, "the daemon is gone") : 0;
 }
 
+static int take_keys(struct server *server, const struct settings *settings, struct error *err)
+{
+	autobytes text = {0};
+	int r;
+
+	if (settings->keys < 0) {
+		keys_none(&server->tenants);
+		return 0;
+	}
+	r = memfile_read(settings->keys, settings->keys_path, KEYS_FILE_BYTES_MAX, &text, err);
+	return r < 0 ? r
+		     : keys_parse(&server->tenants, bytes_span(&text), settings->keys_path, err);
+}
+
 /* What the settings say, all but the listeners: also when they come anew. */
 static int apply(struct process *process, struct error *err)
 {
 	struct server *server = &process->server;
 	struct settings *settings = &process->settings;
 
+	void *tls = NULL;
+
+	/* What may fail comes first. */
+	if (settings->certificate >= 0 &&
+	    tls_context(settings->certificate, settings->private_key, &tls, err) < 0)
+		return -err->number;
+	if (take_keys(server, settings, err) < 0) {
+		tls_context_free(tls);
+		return -err->number;
+	}
+	tls_context_free(server->tls);
+	server->tls = tls;
 	server->numbers = settings->numbers;
 	text_list_free(&server->hosts);
 	text_list_free(&server->compat);
@@ -331,8 +362,6 @@ int main(void)
 	struct error err = {0};
 
 	settings_init(&process.settings);
-	snprintf(process.server.tenants.everybody.name,
-		 sizeof process.server.tenants.everybody.name, "everybody");
 	if (run(&process, &err) < 0) {
 		if (fcntl(LINK_SOCKET, F_GETFD) < 0 ||
 		    link_send(LINK_SOCKET, MESSAGE_FAILED, NULL, err.text, 0, -1, NULL) < 0)
@@ -343,6 +372,8 @@ int main(void)
 		if (server_parts[i]->end && server_part_is_on(&process.server, server_parts[i]))
 			server_parts[i]->end(&process.server);
 	http_free(&process.server.http);
+	keys_free(&process.server.tenants);
+	tls_context_free(process.server.tls);
 	execpy_close(process.server.engine);
 	return 0;
 }

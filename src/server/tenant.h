@@ -25,9 +25,11 @@ bool tenant_begin_run(struct tenant *tenant);
 void tenant_end_run(struct tenant *tenant);
 
 /* All of them: those of the keys, or without keys the one who may do everything. A tenant
- * that was named once stays where it is, also when its key is taken away. */
+ * that was named once stays where it is, also when its key is taken away: what it has
+ * under way goes on. */
 struct tenants {
-	struct keyed *first; /* server/keys.c */
+	struct keyed *first; /* keys.c */
+	size_t count;
 	struct tenant everybody;
 	bool has_keys;
 };

@@ -248,6 +248,13 @@ bool connection_is_last(const struct connection *connection)
 		evbuffer_get_length(bufferevent_get_input(connection->buffers)) == 0);
 }
 
+/* Closes when what is in the output is out. */
+static void flush(struct connection *connection)
+{
+	connection->state = CONNECTION_FLUSHING;
+	set_timer(connection, connection->http->server->numbers.unread_ms);
+}
+
 void connection_proceed(struct connection *connection)
 {
 	struct exchange *exchange = connection->exchange;
@@ -256,8 +263,7 @@ void connection_proceed(struct connection *connection)
 	exchange_free(exchange);
 	evtimer_del(connection->timer);
 	if (close) {
-		connection->state = CONNECTION_FLUSHING;
-		set_timer(connection, connection->http->server->numbers.unread_ms);
+		flush(connection);
 	} else {
 		set_timer(connection, connection->http->server->numbers.idle_ms);
 	}
@@ -294,12 +300,17 @@ static void on_end(struct connection *connection)
 	static const char interim[] = "HTTP/1.1 102 Processing\r\n\r\n";
 
 	connection->half_closed = true;
-	if (connection->state == CONNECTION_LINGERING || !exchange || connection->is_tls) {
-		lose(connection);
+	if (!exchange && connection->state == CONNECTION_OPEN &&
+	    evbuffer_get_length(connection_output(connection)) > 0) {
+		flush(connection); /* the last response may still be read */
 		return;
 	}
 	if (connection->state == CONNECTION_FLUSHING)
 		return;
+	if (connection->state == CONNECTION_LINGERING || !exchange || connection->is_tls) {
+		lose(connection);
+		return;
+	}
 	if (exchange->state == EXCHANGE_HEAD || exchange->state == EXCHANGE_BODY) {
 		exchange_refuse(exchange, 400, "the request is cut short");
 		return;

@@ -5,6 +5,7 @@
 
 #include "server/http/http.h"
 #include "server/http/request.h"
+#include "server/http/tls.h"
 
 #include "base/error.h"
 
@@ -132,10 +133,6 @@ const struct route *route_find(struct exchange *exchange, unsigned *ret_status,
 			       struct bytes *allowed);
 
 /* admit.c is exchange_admit() */
-
-/* tls.c */
-struct bufferevent *tls_buffers(struct http *http, int fd, void *tls);
-void tls_say_end(struct bufferevent *buffers);
 
 /* http.c */
 /* There may be room for connections again. */
