@@ -78,7 +78,7 @@
 
 /* What root's warden and HTTP server become: this and a pid. Above all ranges that
  * systemd's documentation hands out to users, services and containers. */
-#define IDENTITY_BASE UINT32_C(1900000000)
+#define IDENTITY_BASE 1900000000
 
 /* A daemon's own life. */
 #define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */
