@@ -26,6 +26,7 @@ static const struct {
 	{
 		{"listen", offsetof(struct http_config, listen)},
 		{"hosts", offsetof(struct http_config, hosts)},
+		{"policies", offsetof(struct http_config, policies)},
 		{"compat", offsetof(struct http_config, compat)},
 },
   paths[] =
@@ -242,6 +243,7 @@ void http_config_free(struct http_config *config)
 {
 	text_list_free(&config->listen);
 	text_list_free(&config->hosts);
+	text_list_free(&config->policies);
 	text_list_free(&config->compat);
 	free(config->keys);
 	free(config->certificate);

@@ -156,6 +156,7 @@ static int copy_config(struct front *front, const struct http_config *from, stru
 
 	to->numbers = from->numbers;
 	if ((r = copy_list(&to->hosts, from->hosts, err)) < 0 ||
+	    (r = copy_list(&to->policies, from->policies, err)) < 0 ||
 	    (r = copy_list(&to->compat, from->compat, err)) < 0 ||
 	    (r = copy_text(&to->keys, keys, err)) < 0 ||
 	    (r = copy_text(&to->certificate, from->certificate, err)) < 0 ||
@@ -201,6 +202,8 @@ static int tell_settings(struct front *front, const struct http_config *config, 
 		r = tell(front, SETTING_HOST, config->hosts[i], 0, -1, err);
 	for (size_t i = 0; r == 0 && config->compat && config->compat[i]; i++)
 		r = tell(front, SETTING_COMPAT, config->compat[i], 0, -1, err);
+	for (size_t i = 0; r == 0 && config->policies && config->policies[i]; i++)
+		r = tell_file(front, SETTING_POLICY, config->policies[i], false, err);
 	if (r < 0 || (r = tell_file(front, SETTING_KEYS, config->keys, false, err)) < 0 ||
 	    (r = tell_file(front, SETTING_CERTIFICATE, config->certificate, false, err)) < 0 ||
 	    (r = tell_file(front, SETTING_PRIVATE_KEY, config->private_key, false, err)) < 0 ||

@@ -196,6 +196,32 @@ def test_keys_are_read_again(serve_web, product, place):
     assert web.pid == before
 
 
+def test_policies_of_its_own(serve_web, product, place):
+    """A policy file is named by its name, by whose key allows it, and read again at SIGHUP."""
+    (place / "lab.yaml").write_text("name: lab\nprofile: standard\nmodules: {math: block}\n")
+    keys_file(place, product, {"a": ("a-key", ["policies: [lab, strict]"]), "b": ("b-key", [])})
+    product.give(place / "lab.yaml")
+    web = serve_web("--keys", place / "keys.yaml", text=f"policies: [{place}/lab.yaml]\n")
+
+    def check(key, policy, code="import math"):
+        body = json.dumps({"code": code, "policy": policy}).encode()
+        return web.ask("/v1/check", "POST", body, JSON, key=key)
+
+    assert check("a-key", "lab").json["decision"] == "block"
+    assert check("a-key", "strict").json["decision"] == "allow"
+    assert check("b-key", "lab").json["decision"] == "block"
+    assert check("a-key", "open").status == check("b-key", "other").status == 400
+    assert check("b-key", str(place / "lab.yaml")).status == 400, "no file by its path"
+    (place / "lab.yaml").write_text("name: lab\nprofile: standard\nmodules: {math: allow}\n")
+    web.daemon.process.send_signal(signal.SIGHUP)
+    assert web.daemon.says("serving on", 2)
+    wait_for(lambda: check("a-key", "lab").json["decision"] == "allow")
+    (place / "lab.yaml").write_text("name: open\nprofile: standard\n")
+    web.daemon.process.send_signal(signal.SIGHUP)
+    assert web.daemon.says("is that of a built-in policy")
+    assert check("a-key", "lab").json["decision"] == "allow"
+
+
 def wait_for(what, seconds=20):
     deadline = time.monotonic() + seconds * SLOW
     while not what():
