@@ -111,7 +111,7 @@ def jupyter_rows():
 def main():
     with tempfile.TemporaryDirectory() as place:
         socket = pathlib.Path(place, "socket")
-        daemon = subprocess.Popen([measure.EXECPY, "serve", "--socket", socket],
+        daemon = subprocess.Popen([measure.EXECPY, "serve", "--listen", "none", "--socket", socket],
                                   stderr=subprocess.PIPE, text=True)
         try:
             for line in daemon.stderr:

@@ -76,11 +76,36 @@
 #define SESSION_ACT_MS               10000 /* for what the judge is asked to do */
 #define SESSION_BUSY_CPU_MS          5000  /* between runs, by threads that were left */
 
+/* What root's warden and HTTP server become: this and a pid. Above all ranges that
+ * systemd's documentation hands out to users, services and containers. */
+#define IDENTITY_BASE 1900000000
+
 /* A daemon's own life. */
 #define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */
+#define SERVER_FLUSH_MS     2000  /* and then for their answers to go out */
 #define DAEMON_AGAIN_MS     50    /* before a warden that ended twice is started again */
 #define DAEMON_AGAIN_MAX_MS 1000
 #define DAEMON_CALM_MS      10000 /* a warden that served so long was none that fails */
+
+/* A client that speaks HTTP. Its patience is configured (policy/http_config.h). */
+#define HTTP_LINE_BYTES_MAX      (8 * KIB) /* the request line */
+#define HTTP_HEAD_BYTES_MAX      (32 * KIB)
+#define HTTP_FIELDS_MAX          100
+#define HTTP_QUERY_MAX           32 /* parameters */
+#define HTTP_CHUNK_DIGITS_MAX    8
+#define HTTP_CHUNK_OVERHEAD_MAX  (4 * KIB)   /* extensions of all chunks of a body */
+#define HTTP_AHEAD_BYTES         (64 * KIB)  /* that a client may send ahead */
+#define HTTP_FILE_STEP_BYTES     (64 * KIB)  /* of a file, read at once */
+#define HTTP_LINGER_MS           1000        /* for what a refused client still sends */
+#define HTTP_PEER_LOOK_MS        20          /* between looks whether half an end is a whole one */
+#define EXCHANGE_HIGH_BYTES      (256 * KIB) /* unsent: whoever writes pauses */
+#define EXCHANGE_LOW_BYTES       (64 * KIB)  /* and goes on */
+#define RESPONSE_FIELD_BYTES_MAX (4 * KIB)
+#define SETTING_BYTES_MAX        4096 /* a text of the configuration */
+#define SETTING_LIST_MAX         64
+#define TLS_FILE_BYTES_MAX       (256 * KIB)
+#define KEYS_FILE_BYTES_MAX      (1 * MIB)
+#define TENANTS_MAX              1024
 
 /* A client that speaks MCP. */
 #define MCP_LINE_BYTES_MAX     (8 * MIB)  /* of one message, its files included */

@@ -167,7 +167,9 @@ static int start(struct execpy_engine *engine, const struct execpy_options *opti
 
 int engine_revive(struct execpy_engine *engine, struct error *err)
 {
-	const struct execpy_options options = {.socket = engine->socket_path};
+	const struct execpy_options options = {.socket = engine->socket_path,
+					       .dial = engine->dial,
+					       .dial_user = engine->dial_user};
 	int r;
 
 	if (!engine->dead || !engine->remote)

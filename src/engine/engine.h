@@ -33,6 +33,8 @@ struct execpy_engine {
 	bool ready, dead, single_run;
 	bool remote; /* a daemon's warden: it serves others, too */
 	char *socket_path;
+	int (*dial)(void *user); /* instead of a path */
+	void *dial_user;
 	char why[ERROR_TEXT_MAX]; /* it is dead */
 	char cgroup_mode[8], cgroup_why[200];
 	uint64_t next_run;
@@ -200,9 +202,10 @@ int remote_connect(struct execpy_engine *engine, const struct execpy_options *op
 
 /* spawn.c */
 /* Starts a warden. The process, which the caller waits for, ends when all of it
- * is gone; the socket is the caller's. */
-int spawn_warden_process(const char *program_directory, pid_t *ret_pid, int *ret_socket,
-			 struct error *err);
+ * is gone; the socket is the caller's. `identity`: what it becomes when it is started as
+ * root; 0: an id of its own. */
+int spawn_warden_process(const char *program_directory, uid_t identity, pid_t *ret_pid,
+			 int *ret_socket, struct error *err);
 int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
 		 struct error *err);
 

@@ -38,6 +38,11 @@ struct execpy_options {
 	const char *socket;
 	bool no_daemon;   /* a warden of one's own, whatever is there */
 	bool daemon_only; /* -ENOENT where there is no daemon */
+	/* For a process that may not connect itself: gives a connection to a daemon, which
+	 * the engine takes over, or a negative errno. Called again when it is lost; then it
+	 * may take no more than a moment. Instead of `socket`. */
+	int (*dial)(void *user);
+	void *dial_user;
 };
 
 /* Starts an engine: connects it to a daemon, or starts a warden of its own. Returns 0, or a

@@ -25,7 +25,7 @@ bool query_message(struct execpy_engine *engine, const struct frame *frame)
 	if (!query)
 		return false;
 	query->answered = true;
-	if (frame->type == MESSAGE_SESSION) {
+	if (frame->type == MESSAGE_SESSION || frame->type == MESSAGE_REPORT) {
 		bytes_append(&query->answer, frame->body.data, frame->body.length);
 	} else {
 		uint64_t number = frame_number(frame, FIELD_ERRNO);

@@ -63,6 +63,11 @@ enum message {
 	MESSAGE_CHECKPOINT, /* judge → runner + fd: make one; warden → judge: name it */
 	MESSAGE_ACTED,      /* or MESSAGE_FAILED */
 
+	/* daemon ↔ its HTTP server (server/link.h), which also sends SERVING and FAILED */
+	MESSAGE_SETTING = 200, /* name, text, number, + fd */
+	MESSAGE_APPLY,         /* the settings before it are all there are */
+	MESSAGE_DIAL,          /* asks for a connection to the warden; the answer: + fd */
+
 	/* in the mailbox: engine → cell, cell → engine */
 	MESSAGE_REQUEST = 128,
 	MESSAGE_DISPLAY, /* one MIME bundle: FIELD_MIME, FIELD_DATA, … */
@@ -147,7 +152,7 @@ enum field_name {
 	FIELD_ACTION,     /* enum session_action */
 	FIELD_RESTORED,   /* the session goes on from a checkpoint */
 	FIELD_LIFE_MS,    /* a session ends after it */
-	FIELD_SESSIONS,   /* how many there may be */
+	FIELD_SESSIONS,   /* how many there may be; or are, of a report */
 	FIELD_CHECKPOINT, /* repeated: the name of one that is kept */
 	FIELD_BUSY,
 	FIELD_LOST, /* text: by a return to a checkpoint */
