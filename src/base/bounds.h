@@ -39,6 +39,9 @@
 #define COLLECT_FILES_MAX      1000       /* files listed */
 #define COLLECT_TIME_MS        2000
 
+#define JSON_PART_BYTES (64 * KIB) /* a text of it that is converted as it is sent */
+#define SHOW_MS         20         /* between looks for what a run shows */
+
 /* A daemon's configuration. */
 #define CONFIG_FILE_BYTES_MAX   (256 * KIB)
 #define TEMPLATES_MAX           32
@@ -128,6 +131,28 @@
 #define MCP_PROCESSES_MAX    256
 #define MCP_OUTPUT_BYTES_MAX (16 * MIB)
 #define MCP_DISK_BYTES_MAX   (1 * GIB)
+
+/* The REST API. */
+#define REST_BODY_BYTES_MAX   (64 * MIB) /* of a run or a batch, files included */
+#define REST_CODE_BODY_BYTES  (8 * MIB)  /* of a check: code, and what JSON makes of it */
+#define REST_SMALL_BODY_BYTES (64 * KIB)
+#define REST_FILE_BYTES_MAX   (1 * GIB) /* that is put into a session, or an archive */
+#define REST_FILES_MAX        256       /* of one run: each takes a descriptor */
+#define REST_BATCH_RUNS_MAX   1000
+#define REST_BATCH_CELLS      8          /* of one batch, at one moment */
+#define REST_KEPT_MAX         256        /* detached runs of one tenant */
+#define REST_KEPT_BYTES       (64 * MIB) /* of their results together */
+#define REST_KEPT_MS          600000     /* that a result is kept */
+#define REST_IDLE_MS_MAX      604800000  /* that a session may ask for */
+#define REST_ALIVE_MS         10000      /* between comments of a stream of events */
+#define REST_SURVEY_MS        15000      /* to find out what is installed */
+
+/* What a run over REST may ask for, where its key does not say. */
+#define REST_TIME_MS_MAX      3600000 /* and of processor time */
+#define REST_MEMORY_BYTES_MAX (16 * GIB)
+#define REST_PROCESSES_MAX    1024
+#define REST_OUTPUT_BYTES_MAX (256 * MIB)
+#define REST_DISK_BYTES_MAX   (4 * GIB)
 
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */
