@@ -54,6 +54,7 @@
 #define POOL_MAX_BARE           32
 #define POOL_MIN_DEFAULT        2
 #define POOL_MAX_DEFAULT        8
+#define POOL_MAKING_MAX         32 /* cells that are made at one moment */
 
 /* A session. */
 #define SESSION_NAME_BYTES_MAX       63 /* of a checkpoint */

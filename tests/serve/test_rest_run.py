@@ -8,7 +8,11 @@ import time
 
 import pytest
 
-from harness.rest import read_events
+from harness.daemon import configuration
+from harness.host import SLOW
+from harness.rest import Client, read_events
+
+from conftest import Server
 
 MIB = 1 << 20
 
@@ -169,10 +173,12 @@ def test_probe_tells_what_was_seen(client):
 
 
 def wait_for(client, place):
+    deadline = time.monotonic() + 60 * SLOW
     while True:
         found = client.get(place).json
         if found["state"] != "running":
             return found
+        assert time.monotonic() < deadline, f"it goes on: {found}"
         time.sleep(0.02)
 
 
@@ -372,6 +378,19 @@ def test_many_clients_at_once(connect):
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_a_burst_of_runs_gets_its_cells(product, contract):
+    """More than the template and the keeper can be told of at once."""
+    place = product.directory("serve-burst")
+    server = Server(product, place, configuration({"bare": (2, 4)}, runs=300, queue_wait="300s"))
+    client = Client(contract, server.port)
+    places = [client.post("/v1/run", {"code": f"print({n})", "detach": True}).headers["Location"]
+              for n in range(150)]
+    for number, place in enumerate(places):
+        assert wait_for(client, place)["result"]["stdout"] == f"{number}\n"
+    client.close()
+    server.close()
 
 
 # -- info ----------------------------------------------------------------------------------------
