@@ -39,9 +39,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
-_Alignas(64 * KIB) struct image_area image_area;
+struct image_area image_area;
 
 /* A private mapping that the template had. */
 struct origin {
@@ -253,37 +254,57 @@ static void remember_pages(const struct image_mapping *mapping, uint64_t *number
 	}
 }
 
+/* Each private mapping, with room for a number a page. Pages of it that nobody writes to
+ * are not there. */
+static struct origin *list_origins(const struct image_layout *layout, size_t *ret_count,
+				   struct error *err)
+{
+	size_t count = 0, pages = 0;
+	struct origin *origins;
+
+	for (size_t i = 0; i < layout->count; i++)
+		if (is_private(&layout->mappings[i])) {
+			count++;
+			pages += (layout->mappings[i].to - layout->mappings[i].from) / image_page();
+		}
+	if (pages > BRANCH_ORIGIN_PAGES_MAX) {
+		refuse(err, E2BIG, "template: it is too large to be remembered");
+		return NULL;
+	}
+	origins = mmap(NULL, count * sizeof *origins + pages * sizeof *remembered.numbers,
+		       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (origins == MAP_FAILED) {
+		fail(err, errno, "template: remember its memory");
+		return NULL;
+	}
+	*ret_count = count;
+	return origins;
+}
+
 int image_remember(struct error *err)
 {
 	struct image_layout *layout = &image_area.own;
-	size_t page = image_page(), count = 0, pages = 0;
-	struct origin *origins;
+	size_t count = 0, pages = 0;
+	struct origin *origins, *next;
 	const char *why;
 
 	if (remembered.origins)
 		return 0;
 	if (image_read_layout(layout, &why) < 0)
 		return refuse(err, EPROTO, "template: %s", why);
-	for (size_t i = 0; i < layout->count; i++)
-		if (is_private(&layout->mappings[i])) {
-			count++;
-			pages += (layout->mappings[i].to - layout->mappings[i].from) / page;
-		}
-	if (pages > BRANCH_ORIGIN_PAGES_MAX)
-		return refuse(err, E2BIG, "template: it is too large to be remembered");
-	/* Pages that nobody writes to are not there. */
-	origins = mmap(NULL, count * sizeof *origins + pages * sizeof *remembered.numbers,
-		       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (origins == MAP_FAILED)
-		return fail(err, errno, "template: remember its memory");
+	origins = next = list_origins(layout, &count, err);
+	if (!origins)
+		return -err->number;
 	remembered.numbers = (uint64_t *)(origins + count);
-	pages = 0;
+	/* To see its own pages. No cell sees this process. */
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return fail(err, errno, "template: dumpable");
 	for (size_t i = 0; i < layout->count; i++) {
 		const struct image_mapping *mapping = &layout->mappings[i];
 
 		if (!is_private(mapping))
 			continue;
-		origins[remembered.count++] = (struct origin){
+		*next++ = (struct origin){
 			.from = mapping->from,
 			.to = mapping->to,
 			.offset = mapping->offset,
@@ -293,9 +314,12 @@ int image_remember(struct error *err)
 		};
 		if (mapping->rights & PROT_READ)
 			remember_pages(mapping, remembered.numbers + pages);
-		pages += (mapping->to - mapping->from) / page;
+		pages += (mapping->to - mapping->from) / image_page();
 	}
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return fail(err, errno, "template: dumpable");
 	madvise(&image_area, sizeof image_area, MADV_DONTNEED);
+	remembered.count = count;
 	remembered.origins = origins;
 	return 0;
 }

@@ -80,7 +80,8 @@ struct image_header {
 /* Where both sides work while the rest of the memory is read or replaced: at the same
  * address in all forks of a template, and never carried over. */
 struct image_area {
-	uint8_t stack[256 * KIB];
+	/* No other variable shares a page with it, whatever a page is. */
+	_Alignas(64 * KIB) uint8_t stack[256 * KIB];
 	uint64_t entries[4096];
 	struct image_layout own, other;
 	struct image_header header;
