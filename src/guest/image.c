@@ -81,33 +81,56 @@ bool image_is_the_threads(uintptr_t page)
 	return is_near(page, (uintptr_t)pthread_self()) || is_near(page, (uintptr_t)&errno);
 }
 
-/* Not 0. */
+/* With the shift no bit only ever moves up, so that equal changes in two places, such as
+ * of signs, do not cancel. */
+static inline uint64_t mix(uint64_t lane, uint64_t word)
+{
+	lane = (lane ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+	return lane ^ lane >> 32;
+}
+
+/* Not 0. In four lanes, since a multiplication waits for the one before. The page behind
+ * is fetched meanwhile: the processor does not look beyond a page by itself. */
 static uint64_t number_of(const void *page)
 {
-	const uint64_t prime = UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t lanes[8] = {1, 2, 3, 4, 5, 6, 7, 8}, sum = 0;
-	const uint64_t *words = page;
+	const uint64_t *words = page, *end = words + image_page() / sizeof *words;
+	uint64_t a = 1, b = 2, c = 3, d = 4, sum;
 
-	for (size_t i = 0; i < image_page() / sizeof *words; i += 8)
-		for (size_t lane = 0; lane < 8; lane++)
-			lanes[lane] = (lanes[lane] ^ words[i + lane]) * prime;
-	for (size_t lane = 0; lane < 8; lane++)
-		sum = (sum ^ lanes[lane] ^ lanes[lane] >> 32) * prime;
+	for (; words < end; words += 8) {
+		__builtin_prefetch(words + (end - (const uint64_t *)page));
+		a = mix(a, words[0]);
+		b = mix(b, words[1]);
+		c = mix(c, words[2]);
+		d = mix(d, words[3]);
+		a = mix(a, words[4]);
+		b = mix(b, words[5]);
+		c = mix(c, words[6]);
+		d = mix(d, words[7]);
+	}
+	sum = mix(mix(mix(a, b), c), d);
 	return sum ? sum : 1;
 }
 
 int image_look(uintptr_t from, size_t pages)
 {
-	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	size_t wanted = pages * sizeof image_area.entries[0];
-	ssize_t r = -1;
 
-	if (fd >= 0)
-		r = pread(fd, image_area.entries, wanted,
-			  (off_t)(from / image_page() * sizeof image_area.entries[0]));
-	if (fd >= 0)
-		close(fd);
-	return r == (ssize_t)wanted ? 0 : -EIO;
+	if (image_area.pagemap <= 0)
+		image_area.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (image_area.pagemap < 0)
+		return -errno;
+	return pread(image_area.pagemap, image_area.entries, wanted,
+		     (off_t)(from / image_page() * sizeof image_area.entries[0])) ==
+			       (ssize_t)wanted
+		       ? 0
+		       : -EIO;
+}
+
+void image_look_end(void)
+{
+	if (image_area.pagemap > 0)
+		close(image_area.pagemap);
+	image_area.pagemap = 0;
 }
 
 /* --- the mappings of a process ------------------------------------------------ */
@@ -316,6 +339,7 @@ int image_remember(struct error *err)
 			remember_pages(mapping, remembered.numbers + pages);
 		pages += (mapping->to - mapping->from) / image_page();
 	}
+	image_look_end();
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return fail(err, errno, "template: dumpable");
 	madvise(&image_area, sizeof image_area, MADV_DONTNEED);

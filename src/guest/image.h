@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <sys/uio.h>
 #include <ucontext.h>
 
 enum image_kind {
@@ -58,6 +59,8 @@ enum image_state {
 struct image_run {
 	uint32_t state, pages;
 };
+/* They come in bunches: how many, all of them, and the content of all. */
+#define IMAGE_RUNS 1024
 
 struct image_range {
 	uint64_t from, pages;
@@ -87,6 +90,9 @@ struct image_area {
 	struct image_header header;
 	struct image_descriptor descriptors[BRANCH_DESCRIPTORS_MAX];
 	struct image_range ranges[BRANCH_RANGES_MAX];
+	struct image_run runs[IMAGE_RUNS];
+	struct iovec pieces[IMAGE_RUNS];
+	int pagemap; /* while there is more to look at; 0: not open */
 	uint8_t message[FRAME_MESSAGE_MAX];
 	uint64_t differs[BRANCH_ORIGIN_PAGES_MAX / 64];
 	char path[PATH_MAX], text[64 * KIB];
@@ -102,8 +108,10 @@ extern struct image_area image_area;
 int image_remember(struct error *err);
 /* The mappings of the calling process. `*ret_why` on failure. */
 int image_read_layout(struct image_layout *layout, const char **ret_why);
-/* A look at pages: at most ARRAY_LENGTH(entries) of them, into the area. */
+/* A look at pages: at most ARRAY_LENGTH(entries) of them, into the area; and the end of
+ * looking. */
 int image_look(uintptr_t from, size_t pages);
+void image_look_end(void);
 /* That page is the process's own, and not its file's. */
 static inline bool image_is_own(uint64_t entry)
 {

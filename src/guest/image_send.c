@@ -111,21 +111,52 @@ static enum image_state state_of(const struct image_mapping *mapping, uintptr_t 
 									       : PAGE_DATA;
 }
 
-static void put_run(struct out *out, enum image_state state, uintptr_t from, uintptr_t to)
-{
-	struct image_run run = {state, (uint32_t)((to - from) / image_page())};
+/* What is still to be written, until there is enough. */
+struct bunch {
+	struct out *out;
+	uint32_t count, pieces;
+};
 
-	if (run.pages == 0)
+static void flush(struct bunch *bunch)
+{
+	struct iovec *at = image_area.pieces;
+
+	put(bunch->out, &bunch->count, sizeof bunch->count);
+	put(bunch->out, image_area.runs, bunch->count * sizeof image_area.runs[0]);
+	while (bunch->pieces > 0 && !bunch->out->failed) {
+		ssize_t r = writev(bunch->out->fd, at, (int)bunch->pieces);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			bunch->out->failed = true;
+		for (; bunch->pieces > 0 && r >= (ssize_t)at->iov_len; at++, bunch->pieces--)
+			r -= (ssize_t)at->iov_len;
+		if (r > 0) {
+			at->iov_base = (uint8_t *)at->iov_base + r;
+			at->iov_len -= (size_t)r;
+		}
+	}
+	bunch->count = 0;
+}
+
+static void add_run(struct bunch *bunch, enum image_state state, uintptr_t from, uintptr_t to)
+{
+	if (from == to)
 		return;
-	put(out, &run, sizeof run);
+	if (bunch->count == IMAGE_RUNS)
+		flush(bunch);
+	image_area.runs[bunch->count++] =
+		(struct image_run){state, (uint32_t)((to - from) / image_page())};
 	if (state == PAGE_DATA)
-		put(out, (const void *)from, to - from);
+		image_area.pieces[bunch->pieces++] = (struct iovec){(void *)from, to - from};
 }
 
 static void put_pages(struct out *out, const struct image_mapping *mapping, struct wanted *wanted)
 {
 	size_t page = image_page(), most = ARRAY_LENGTH(image_area.entries);
 	enum image_state state = PAGE_NONE;
+	struct bunch bunch = {.out = out};
 	uintptr_t began = mapping->from;
 
 	for (uintptr_t chunk = mapping->from; chunk < mapping->to; chunk += most * page) {
@@ -140,15 +171,15 @@ static void put_pages(struct out *out, const struct image_mapping *mapping, stru
 			enum image_state here =
 				state_of(mapping, at, image_area.entries[i], wanted);
 
-			/* One run of each kind, and none longer than what was looked at. */
-			if (here != state || i == 0) {
-				put_run(out, state, began, at);
+			if (here != state) {
+				add_run(&bunch, state, began, at);
 				began = at;
 				state = here;
 			}
 		}
 	}
-	put_run(out, state, began, mapping->to);
+	add_run(&bunch, state, began, mapping->to);
+	flush(&bunch);
 }
 
 /* Memory that may not even be read is opened while it is told. */
@@ -408,6 +439,7 @@ static void send_all(int fd, struct span wanted_pages, int socket)
 		if (mapping->kind <= IMAGE_SHARED_ANONYMOUS)
 			put_content(&out, mapping, &wanted);
 	}
+	image_look_end();
 }
 
 bool image_send(int out, struct span wanted, int socket)

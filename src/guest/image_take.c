@@ -442,61 +442,106 @@ static void take_mappings(const struct take *take, const struct image_header *he
 
 /* --- pages ------------------------------------------------------------------------------- */
 
-/* Back to zeros, or to what the file says, wherever one's own pages are. */
-static void clear_pages(const struct take *take, uintptr_t from, size_t pages)
+/* The part of one's own pages that was looked at last. */
+struct look {
+	uintptr_t from, to;
+};
+
+static bool is_own(const struct take *take, struct look *look, const struct image_mapping *mapping,
+		   uintptr_t at)
 {
 	size_t page = image_page(), most = ARRAY_LENGTH(image_area.entries);
 
-	for (; pages > 0; from += most * page, pages -= most) {
-		size_t here = pages < most ? pages : most, began = 0;
+	if (at < look->from || at >= look->to) {
+		size_t pages = (mapping->to - at) / page;
 
-		if (image_look(from, here) < 0)
+		if (pages > most)
+			pages = most;
+		if (image_look(at, pages) < 0)
 			give_up(take, "its pages cannot be looked at");
-		for (size_t i = 0; i <= here; i++) {
-			if (i < here && image_is_own(image_area.entries[i]))
-				continue;
-			if (i > began && madvise((void *)(from + began * page), (i - began) * page,
-						 MADV_DONTNEED) < 0)
-				give_up(take, "pages cannot be given back");
-			began = i + 1;
-		}
-		if (pages <= most)
-			break;
+		look->from = at;
+		look->to = at + pages * page;
+	}
+	return image_is_own(image_area.entries[(at - look->from) / page]);
+}
+
+/* Back to zeros, or to what the file says, wherever one's own pages are. */
+static void clear_pages(const struct take *take, struct look *look,
+			const struct image_mapping *mapping, uintptr_t from, uintptr_t to)
+{
+	uintptr_t began = from;
+
+	for (uintptr_t at = from; at <= to; at += image_page()) {
+		if (at < to && is_own(take, look, mapping, at))
+			continue;
+		if (at > began && madvise((void *)began, at - began, MADV_DONTNEED) < 0)
+			give_up(take, "pages cannot be given back");
+		began = at + image_page();
 	}
 }
 
-static void take_data(const struct take *take, const struct image_mapping *mapping, uintptr_t from,
-		      size_t length)
+static void take_data(const struct take *take, size_t pieces)
 {
-	bool writable = mapping->rights & PROT_WRITE;
+	struct iovec *at = image_area.pieces;
 
-	if (!writable && mprotect((void *)from, length, PROT_READ | PROT_WRITE) < 0)
+	while (pieces > 0) {
+		ssize_t r = readv(take->stream, at, (int)pieces);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			give_up(take, r < 0 ? strerrordesc_np(errno) : "the end came too early");
+		for (; pieces > 0 && r >= (ssize_t)at->iov_len; at++, pieces--)
+			r -= (ssize_t)at->iov_len;
+		if (r > 0) {
+			at->iov_base = (uint8_t *)at->iov_base + r;
+			at->iov_len -= (size_t)r;
+		}
+	}
+}
+
+/* One bunch of runs, from `at` on; returns where the next begins. */
+static uintptr_t take_bunch(const struct take *take, struct look *look,
+			    const struct image_mapping *mapping, uintptr_t at)
+{
+	size_t page = image_page(), pieces = 0;
+	uint32_t count;
+
+	take_bytes(take, &count, sizeof count);
+	if (count == 0 || count > IMAGE_RUNS)
+		give_up(take, "its pages are not as they should be");
+	take_bytes(take, image_area.runs, count * sizeof image_area.runs[0]);
+	for (size_t i = 0; i < count; i++) {
+		const struct image_run *run = &image_area.runs[i];
+		uintptr_t to = at + run->pages * page;
+
+		if (run->pages == 0 || to > mapping->to ||
+		    (run->state != PAGE_KEPT && image_in_area(at, to)))
+			give_up(take, "its pages are not as they should be");
+		if (run->state == PAGE_DATA)
+			image_area.pieces[pieces++] = (struct iovec){(void *)at, to - at};
+		else if (run->state == PAGE_NONE && mapping->kind != IMAGE_SHARED_ANONYMOUS)
+			clear_pages(take, look, mapping, at, to);
+		at = to;
+	}
+	if (pieces > 0 && !(mapping->rights & PROT_WRITE) &&
+	    mprotect((void *)mapping->from, mapping->to - mapping->from, PROT_READ | PROT_WRITE) <
+		    0)
 		give_up(take, "the rights of memory cannot be set");
-	take_bytes(take, (void *)from, length);
-	if (!writable && mprotect((void *)from, length, mapping->rights) < 0)
+	take_data(take, pieces);
+	if (pieces > 0 && !(mapping->rights & PROT_WRITE) &&
+	    mprotect((void *)mapping->from, mapping->to - mapping->from, mapping->rights) < 0)
 		give_up(take, "the rights of memory cannot be set");
+	return at;
 }
 
 static void take_pages(const struct take *take, const struct image_mapping *mapping)
 {
-	size_t page = image_page();
+	struct look look = {0, 0};
 	uintptr_t at = mapping->from;
 
-	while (at < mapping->to) {
-		struct image_run run;
-		uintptr_t to;
-
-		take_bytes(take, &run, sizeof run);
-		to = at + run.pages * page;
-		if (run.pages == 0 || to > mapping->to ||
-		    (run.state != PAGE_KEPT && image_in_area(at, to)))
-			give_up(take, "its pages are not as they should be");
-		if (run.state == PAGE_DATA)
-			take_data(take, mapping, at, to - at);
-		else if (run.state == PAGE_NONE && mapping->kind != IMAGE_SHARED_ANONYMOUS)
-			clear_pages(take, at, run.pages);
-		at = to;
-	}
+	while (at < mapping->to)
+		at = take_bunch(take, &look, mapping, at);
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -527,6 +572,7 @@ static void become(void)
 	for (size_t i = 0; i < image_area.other.count; i++)
 		if (image_area.other.mappings[i].kind <= IMAGE_SHARED_ANONYMOUS)
 			take_pages(&take, &image_area.other.mappings[i]);
+	image_look_end();
 	/* From here on nothing connects the two. */
 	close(take.stream);
 	take_signals(header);
