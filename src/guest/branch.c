@@ -143,7 +143,10 @@ int branch_give(const struct process *checkpoint, uint64_t run, struct span want
 {
 	int r = send_files(files, run, err);
 
-	return r < 0 ? r : send_memory(checkpoint, wanted, memory, err);
+	if (r == 0)
+		r = send_memory(checkpoint, wanted, memory, err);
+	/* The other side has given up, and says why. */
+	return r == -EPIPE ? 0 : r;
 }
 
 static int receive_files(int in, uint64_t *ret_run, struct error *err)

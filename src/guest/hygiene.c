@@ -171,7 +171,7 @@ int hygiene_refresh_but_random(PyObject *state, struct error *err)
 	PyObject *random = names_loaded(names.random), *result = Py_None;
 
 	if (random && state)
-		result = PyObject_CallMethod(random, "setstate", "O", state);
+		result = PyObject_CallMethod(random, "setstate", "(O)", state);
 	Py_XDECREF(state);
 	if (!result)
 		return interpreter_error(err, "cell: keep the random state");

@@ -198,7 +198,7 @@ static int make_nameless(const struct take *take, const struct image_descriptor 
 
 static int open_again(const char *path, int flags)
 {
-	return open(path, (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_DIRECTORY | O_PATH)) |
+	return open(path, (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_PATH)) |
 				  O_CLOEXEC | O_NOCTTY);
 }
 
