@@ -101,6 +101,7 @@
 #define MCP_UNSENT_BYTES       (16 * MIB) /* with more to be taken nothing is read */
 #define MCP_FILES_MAX          64         /* of one call */
 #define MCP_SESSIONS_MAX       64         /* that one server has opened */
+#define MCP_BRANCHES_MAX       16         /* of one call */
 #define MCP_TEXT_BYTES         (48 * KIB) /* of a result, as a model reads it */
 #define MCP_PICTURE_BYTES_MAX  (5 * MIB)  /* in base64, as clients take them */
 #define MCP_PICTURES_MAX       16

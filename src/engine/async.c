@@ -120,9 +120,6 @@ struct opening {
 	struct execpy_session_options options;
 	char template[64]; /* which the options name */
 	void (*done)(void *user, const struct execpy_session_info *info, const struct error *why);
-	/* of branches */
-	void (*tell)(void *user, const struct execpy_session_info *info);
-	void (*forked)(void *user, const struct error *why);
 	void *user;
 };
 
@@ -146,34 +143,24 @@ static void on_opened(evutil_socket_t fd, short what, void *argument)
 	free_opening(opening);
 }
 
-static struct opening *make_opening(struct execpy_engine *engine, event_callback_fn answered,
-				    void *user, struct error *err)
-{
-	struct opening *opening = calloc(1, sizeof *opening);
-
-	if (opening)
-		opening->query.event = event_new(engine->base, -1, 0, answered, opening);
-	if (!opening || !opening->query.event) {
-		free(opening);
-		fail(err, ENOMEM, "session");
-		return NULL;
-	}
-	opening->engine = engine;
-	opening->user = user;
-	return opening;
-}
-
 struct opening *async_open_session(struct execpy_engine *engine,
 				   const struct execpy_session_options *options,
 				   void (*done)(void *user, const struct execpy_session_info *info,
 						const struct error *why),
 				   void *user, struct error *err)
 {
-	struct opening *opening = make_opening(engine, on_opened, user, err);
+	struct opening *opening = calloc(1, sizeof *opening);
 
-	if (!opening)
+	if (opening)
+		opening->query.event = event_new(engine->base, -1, 0, on_opened, opening);
+	if (!opening || !opening->query.event) {
+		free(opening);
+		fail(err, ENOMEM, "session");
 		return NULL;
+	}
+	opening->engine = engine;
 	opening->done = done;
+	opening->user = user;
 	if (session_ask(engine, options, &opening->query, err) < 0) {
 		free_opening(opening);
 		return NULL;
@@ -181,36 +168,6 @@ struct opening *async_open_session(struct execpy_engine *engine,
 	snprintf(opening->template, sizeof opening->template, "%s",
 		 options->template ? options->template : "auto");
 	opening->options.template = opening->template;
-	return opening;
-}
-
-static void on_forked(evutil_socket_t fd, short what, void *argument)
-{
-	struct opening *opening = argument;
-	struct error err = {0};
-
-	if (query_end(opening->engine, &opening->query, &err) == 0)
-		session_tell_each(&opening->query, opening->tell, opening->user);
-	opening->forked(opening->user, err.number ? &err : NULL);
-	free_opening(opening);
-}
-
-struct opening *async_fork_session(struct execpy_engine *engine, const char *id, unsigned count,
-				   bool same_random,
-				   void (*tell)(void *user, const struct execpy_session_info *info),
-				   void (*done)(void *user, const struct error *why), void *user,
-				   struct error *err)
-{
-	struct opening *opening = make_opening(engine, on_forked, user, err);
-
-	if (!opening)
-		return NULL;
-	opening->tell = tell;
-	opening->forked = done;
-	if (session_ask_fork(engine, id, count, same_random, &opening->query, err) < 0) {
-		free_opening(opening);
-		return NULL;
-	}
 	return opening;
 }
 

@@ -46,14 +46,6 @@ struct opening *async_open_session(struct execpy_engine *engine,
 				   void (*done)(void *user, const struct execpy_session_info *info,
 						const struct error *why),
 				   void *user, struct error *err);
-/* Makes branches of a session: `tell` is called for each, as by execpy_session_fork(),
- * then `done`, with why not if there are none. NULL when the count is wrong; then nothing
- * is called. */
-struct opening *async_fork_session(struct execpy_engine *engine, const char *id, unsigned count,
-				   bool same_random,
-				   void (*tell)(void *user, const struct execpy_session_info *info),
-				   void (*done)(void *user, const struct error *why), void *user,
-				   struct error *err);
 /* `done` is not called any more; the session, if it comes to be, ends when nobody uses it,
  * or with the engine. NULL-safe. */
 void async_abandon_opening(struct opening *opening);

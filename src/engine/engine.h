@@ -251,12 +251,6 @@ int session_ask(struct execpy_engine *engine, const struct execpy_session_option
 		struct query *query, struct error *err);
 int session_opened(const struct query *query, const struct execpy_session_options *options,
 		   struct execpy_session_info *ret_info, struct error *err);
-/* Sends what makes branches of one; and tells of each. */
-int session_ask_fork(struct execpy_engine *engine, const char *id, unsigned count,
-		     bool same_random, struct query *query, struct error *err);
-void session_tell_each(const struct query *query,
-		       void (*tell)(void *user, const struct execpy_session_info *info),
-		       void *user);
 /* Sends it; the query is then in the engine's list. */
 int query_send(struct execpy_engine *engine, struct query *query, const struct bytes *frame,
 	       struct error *err);

@@ -385,8 +385,8 @@ int execpy_session_info(struct execpy_engine *engine, const char *id,
 	return ask_info(engine, id, ret_info, NULL, (struct error *)error);
 }
 
-void session_tell_each(const struct query *query,
-		       void (*tell)(void *user, const struct execpy_session_info *info), void *user)
+static void tell_each(const struct query *query,
+		      void (*tell)(void *user, const struct execpy_session_info *info), void *user)
 {
 	struct reader fields = reader_of(bytes_span(&query->answer));
 	struct field field;
@@ -413,27 +413,9 @@ int execpy_session_list(struct execpy_engine *engine,
 	frame_end(&frame, at);
 	r = ask(engine, &query, &frame, (struct error *)error);
 	if (r == 0)
-		session_tell_each(&query, tell, user);
+		tell_each(&query, tell, user);
 	bytes_free(&query.answer);
 	return r;
-}
-
-int session_ask_fork(struct execpy_engine *engine, const char *id, unsigned count,
-		     bool same_random, struct query *query, struct error *err)
-{
-	autobytes frame = {0};
-	size_t at;
-
-	if (count < 1 || count > BRANCHES_MAX)
-		return refuse(err, EINVAL, "a session is forked into 1 to %d", BRANCHES_MAX);
-	query->id = ++engine->next_run;
-	at = frame_begin(&frame, MESSAGE_ACT, query->id);
-	frame_put_text(&frame, FIELD_SESSION, id);
-	frame_put_number(&frame, FIELD_ACTION, SESSION_FORK);
-	frame_put_number(&frame, FIELD_COUNT, count);
-	frame_put_number(&frame, FIELD_MORE, same_random);
-	frame_end(&frame, at);
-	return query_send(engine, query, &frame, err);
 }
 
 int execpy_session_fork(struct execpy_engine *engine, const char *id, unsigned count,
@@ -442,13 +424,21 @@ int execpy_session_fork(struct execpy_engine *engine, const char *id, unsigned c
 			void *user, struct execpy_error *error)
 {
 	struct error *err = (struct error *)error;
-	struct query query = {0};
-	int r = session_ask_fork(engine, id, count, same_random, &query, err);
+	struct query query = {.id = ++engine->next_run};
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_ACT, query.id);
+	int r;
 
+	if (count < 1 || count > BRANCHES_MAX)
+		return refuse(err, EINVAL, "a session is forked into 1 to %d", BRANCHES_MAX);
+	frame_put_text(&frame, FIELD_SESSION, id);
+	frame_put_number(&frame, FIELD_ACTION, SESSION_FORK);
+	frame_put_number(&frame, FIELD_COUNT, count);
+	frame_put_number(&frame, FIELD_MORE, same_random);
+	frame_end(&frame, at);
+	r = ask(engine, &query, &frame, err);
 	if (r == 0)
-		r = wait_for_answer(engine, &query, err);
-	if (r == 0)
-		session_tell_each(&query, tell, user);
+		tell_each(&query, tell, user);
 	bytes_free(&query.answer);
 	return r;
 }
