@@ -152,8 +152,7 @@ int main(int argc, char **argv)
 	}
 	if (execpy_session_info(engine, session.id, &session, &error) < 0)
 		give_up("info");
-	printf("memory %llu\n",
-	       (unsigned long long)(branches > 0 ? memory : session.memory_bytes));
+	printf("memory %llu\n", (unsigned long long)(branches > 0 ? memory : session.memory_bytes));
 	if (execpy_session_end(engine, session.id, &error) < 0)
 		give_up("end");
 	execpy_close(engine);

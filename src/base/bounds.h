@@ -77,16 +77,16 @@
 #define SESSION_BUSY_CPU_MS          5000  /* between runs, by threads that were left */
 
 /* A session that is branched. */
-#define BRANCHES_MAX            128  /* of one call */
-#define BRANCHES_AT_ONCE        4    /* cells on their way */
-#define BRANCH_MAPPINGS_MAX     8192 /* of the memory that is carried over */
-#define BRANCH_TEXTS_BYTES_MAX  (512 * KIB) /* names of the files that are mapped */
-#define BRANCH_DESCRIPTORS_MAX  1024 /* what a process may have */
+#define BRANCHES_MAX            128                  /* of one call */
+#define BRANCHES_AT_ONCE        4                    /* cells on their way */
+#define BRANCH_MAPPINGS_MAX     8192                 /* of the memory that is carried over */
+#define BRANCH_TEXTS_BYTES_MAX  (512 * KIB)          /* names of the files that are mapped */
+#define BRANCH_DESCRIPTORS_MAX  1024                 /* what a process may have */
 #define BRANCH_PAGES_MAX        (UINT64_C(16) << 20) /* of addresses that are in use */
 #define BRANCH_ORIGIN_PAGES_MAX (UINT64_C(1) << 20)  /* of a template's own memory */
-#define BRANCH_RANGES_MAX       4096 /* of it, that a fresh cell has changed */
-#define BRANCH_MS               8000 /* for the memory of one */
-#define BRANCH_TAKE_MS          20000 /* for one to stand, its files included */
+#define BRANCH_RANGES_MAX       4096                 /* of it, that a fresh cell has changed */
+#define BRANCH_MS               8000                 /* for the memory of one */
+#define BRANCH_TAKE_MS          20000                /* for one to stand, its files included */
 #define BRANCH_GIVE_MS          30000 /* for the session's judge to have done with it */
 
 /* A daemon's own life. */

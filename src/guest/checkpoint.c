@@ -203,8 +203,8 @@ static unsigned part_descriptors(int keep)
 			part_file(numbers[i], &info);
 		} else if (dead >= 0) {
 			if (S_ISSOCK(info.st_mode) && has_address(numbers[i]))
-				snprintf(obstacle, sizeof obstacle, "a socket is open (descriptor %d)",
-					 numbers[i]);
+				snprintf(obstacle, sizeof obstacle,
+					 "a socket is open (descriptor %d)", numbers[i]);
 			replace(numbers[i], dead);
 			lost++;
 		}
@@ -245,8 +245,8 @@ static void part_memory(void)
 
 /* A message on the stack: what is being compared and told (image_send.c) must not
  * change by allocating. */
-#define MESSAGE_ON_STACK(space)                                              \
-	{                                                                    \
+#define MESSAGE_ON_STACK(space)                                                      \
+	{                                                                            \
 		.data = (space), .capacity = sizeof(space), .ceiling = sizeof(space) \
 	}
 

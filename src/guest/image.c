@@ -120,8 +120,7 @@ int image_look(uintptr_t from, size_t pages)
 	if (image_area.pagemap < 0)
 		return -errno;
 	return pread(image_area.pagemap, image_area.entries, wanted,
-		     (off_t)(from / image_page() * sizeof image_area.entries[0])) ==
-			       (ssize_t)wanted
+		     (off_t)(from / image_page() * sizeof image_area.entries[0])) == (ssize_t)wanted
 		       ? 0
 		       : -EIO;
 }
@@ -192,9 +191,9 @@ static int take_line(struct image_layout *layout, char *line, const char **ret_w
 		*ret_why = "what is mapped cannot be read";
 		return -EBADMSG;
 	}
-	mapping->rights = (uint8_t)((at[0] == 'r' ? PROT_READ : 0) |
-				    (at[1] == 'w' ? PROT_WRITE : 0) |
-				    (at[2] == 'x' ? PROT_EXEC : 0));
+	mapping->rights =
+		(uint8_t)((at[0] == 'r' ? PROT_READ : 0) | (at[1] == 'w' ? PROT_WRITE : 0) |
+			  (at[2] == 'x' ? PROT_EXEC : 0));
 	shared = at[3] == 's';
 	at += 5;
 	mapping->offset = take_number(&at, 16);
@@ -234,8 +233,8 @@ int image_read_layout(struct image_layout *layout, const char **ret_why)
 	*ret_why = "what is mapped cannot be read";
 	if (fd < 0)
 		return -errno;
-	while (r == 0 && (got = read(fd, image_area.text + used,
-				     sizeof image_area.text - 1 - used)) > 0) {
+	while (r == 0 &&
+	       (got = read(fd, image_area.text + used, sizeof image_area.text - 1 - used)) > 0) {
 		char *line = image_area.text, *end;
 
 		used += (size_t)got;
@@ -360,8 +359,7 @@ static const struct origin *find_origin(uintptr_t at)
 		else
 			high = middle;
 	}
-	return remembered.origins && low < remembered.count &&
-			       remembered.origins[low].from <= at
+	return remembered.origins && low < remembered.count && remembered.origins[low].from <= at
 		       ? &remembered.origins[low]
 		       : NULL;
 }
@@ -369,8 +367,7 @@ static const struct origin *find_origin(uintptr_t at)
 static bool is_of(const struct image_mapping *mapping, const struct origin *origin)
 {
 	return origin && origin->device == mapping->device && origin->inode == mapping->inode &&
-	       (!origin->inode ||
-		origin->offset - origin->from == mapping->offset - mapping->from);
+	       (!origin->inode || origin->offset - origin->from == mapping->offset - mapping->from);
 }
 
 bool image_inherits(const struct image_mapping *mapping)

@@ -183,8 +183,7 @@ static void put_pages(struct out *out, const struct image_mapping *mapping, stru
 }
 
 /* Memory that may not even be read is opened while it is told. */
-static void put_content(struct out *out, const struct image_mapping *mapping,
-			struct wanted *wanted)
+static void put_content(struct out *out, const struct image_mapping *mapping, struct wanted *wanted)
 {
 	void *from = (void *)mapping->from;
 	size_t length = mapping->to - mapping->from;
@@ -313,8 +312,7 @@ static void put_descriptors(struct out *out, const struct image_header *header)
 static void describe_signals(struct image_header *header)
 {
 	for (int number = 1; number < _NSIG; number++)
-		syscall(SYS_rt_sigaction, number, NULL, &header->actions[number],
-			sizeof(uint64_t));
+		syscall(SYS_rt_sigaction, number, NULL, &header->actions[number], sizeof(uint64_t));
 	sigaltstack(NULL, &header->stack);
 }
 
@@ -328,8 +326,7 @@ static void describe_process(struct image_header *header, int socket)
 	header->socket = socket;
 	header->mask = (int32_t)umask(0);
 	umask((mode_t)header->mask);
-	if (!getcwd(header->directory, sizeof header->directory) ||
-	    header->directory[0] != '/')
+	if (!getcwd(header->directory, sizeof header->directory) || header->directory[0] != '/')
 		snprintf(header->directory, sizeof header->directory, "/workspace");
 	header->descriptors = 0;
 	describe_signals(header);
@@ -345,8 +342,7 @@ static const char *find_obstacle(void)
 		const struct image_mapping *mapping = &layout->mappings[i];
 
 		pages += (mapping->to - mapping->from) / image_page();
-		if (mapping->kind == IMAGE_FILE && mapping->nameless &&
-		    !image_inherits(mapping))
+		if (mapping->kind == IMAGE_FILE && mapping->nameless && !image_inherits(mapping))
 			return "it has mapped a file that is deleted";
 		if (mapping->kind == IMAGE_SHARED_FILE && mapping->nameless &&
 		    mapping->descriptor < 0)
@@ -393,9 +389,9 @@ static void compare(size_t origin, uintptr_t page, void *user)
 	/* What is mapped there now may be something else, or closed; and some pages change
 	 * until they are sent. */
 	mapping = *at < layout->count ? &layout->mappings[*at] : NULL;
-	same = mapping && mapping->from <= page && mapping->rights & PROT_READ &&
-	       !mapping->stack && image_origin(mapping, page) == origin &&
-	       !image_is_the_threads(page) && !image_in_area(page, page + image_page()) &&
+	same = mapping && mapping->from <= page && mapping->rights & PROT_READ && !mapping->stack &&
+	       image_origin(mapping, page) == origin && !image_is_the_threads(page) &&
+	       !image_in_area(page, page + image_page()) &&
 	       image_is_as_origin(origin, (const void *)page);
 	set_differs(origin, !same);
 }

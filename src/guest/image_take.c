@@ -198,8 +198,8 @@ static int make_nameless(const struct take *take, const struct image_descriptor 
 
 static int open_again(const char *path, int flags)
 {
-	return open(path, (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_PATH)) |
-				  O_CLOEXEC | O_NOCTTY);
+	return open(path,
+		    (flags & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_PATH)) | O_CLOEXEC | O_NOCTTY);
 }
 
 static int make_descriptor(const struct take *take, const struct image_descriptor *told)
@@ -549,8 +549,7 @@ static void take_pages(const struct take *take, const struct image_mapping *mapp
 static void take_signals(const struct image_header *header)
 {
 	for (int number = 1; number < _NSIG; number++)
-		syscall(SYS_rt_sigaction, number, &header->actions[number], NULL,
-			sizeof(uint64_t));
+		syscall(SYS_rt_sigaction, number, &header->actions[number], NULL, sizeof(uint64_t));
 	if (!(header->stack.ss_flags & SS_DISABLE))
 		sigaltstack(&header->stack, NULL);
 }

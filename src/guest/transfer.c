@@ -113,8 +113,7 @@ static int put_content(int out, int fd, const struct stat *info, struct error *e
 	return r == 0 ? put_piece(out, fd, info->st_size, 0, err) : r;
 }
 
-static int send_directory(int out, int parent, const char *name, unsigned depth,
-			  struct error *err);
+static int send_directory(int out, int parent, const char *name, unsigned depth, struct error *err);
 
 static int send_file(int out, int parent, const char *name, struct error *err)
 {
@@ -212,15 +211,13 @@ static int get_content(int in, int fd, uint64_t size, struct error *err)
 		off_t at = (off_t)piece.at;
 
 		while (piece.length > 0) {
-			ssize_t moved =
-				splice(in, NULL, fd, &at,
-				       piece.length > MIB ? MIB : (size_t)piece.length, 0);
+			ssize_t moved = splice(in, NULL, fd, &at,
+					       piece.length > MIB ? MIB : (size_t)piece.length, 0);
 
 			if (moved < 0 && errno == EINTR)
 				continue;
 			if (moved <= 0)
-				return fail(err, moved < 0 ? errno : EPIPE,
-					    "branch: write a file");
+				return fail(err, moved < 0 ? errno : EPIPE, "branch: write a file");
 			piece.length -= (uint64_t)moved;
 		}
 	}
@@ -232,8 +229,8 @@ static int get_content(int in, int fd, uint64_t size, struct error *err)
 static int make_file(int in, int parent, const struct record *record, const char *name,
 		     struct error *err)
 {
-	autofd fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			   0600);
+	autofd fd =
+		openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r;
 
 	if (fd < 0)
@@ -253,7 +250,8 @@ static int receive_directory(int in, int fd, unsigned depth, struct error *err)
 	struct record record;
 	int r;
 
-	while ((r = transfer_get(in, &record, sizeof record, err)) == 0 && record.kind != RECORD_END)
+	while ((r = transfer_get(in, &record, sizeof record, err)) == 0 &&
+	       record.kind != RECORD_END)
 		if ((r = receive_entry(in, fd, &record, depth + 1, err)) < 0)
 			return r;
 	if (r == 0 && (fchmod(fd, record.mode) < 0 || futimens(fd, record.times) < 0))

@@ -124,8 +124,8 @@ static int make_one(struct session *session, struct error *err)
 	branch->listing = session->listing < 0 ? -1 : fcntl(session->listing, F_DUPFD_CLOEXEC, 3);
 	bytes_append(&branch->policy, session->policy.data, session->policy.length);
 	if (!branch->policy.failed)
-		branch->cell = cell_make(session->cell->template, &branch->limits, false, branch,
-					 err);
+		branch->cell =
+			cell_make(session->cell->template, &branch->limits, false, branch, err);
 	if (!branch->cell) {
 		session_unmake(branch);
 		return err->number ? -err->number : fail(err, ENOMEM, "warden: session");
@@ -278,8 +278,7 @@ static void on_branch(struct session *branch, const struct frame *frame, int *fd
 	struct session *session = branch->origin;
 	char why[ERROR_TEXT_MAX] = "its process ended";
 
-	if (frame->type != MESSAGE_RESUMED || count != 1 ||
-	    branch != session->branching->giving) {
+	if (frame->type != MESSAGE_RESUMED || count != 1 || branch != session->branching->giving) {
 		frame_text(frame, FIELD_TEXT, why, sizeof why);
 		session_end(branch, why);
 		return;
@@ -312,8 +311,7 @@ int branch_begin(struct session *session, uint64_t count, bool same_random, stru
 		return refuse(err, EINVAL, "a session is forked into 1 to %d", BRANCHES_MAX);
 	if (warden->serving.sessions && warden->session_count + count > warden->serving.sessions)
 		return refuse(err, EBUSY, "busy: there are %u sessions already, of at most %llu",
-			      warden->session_count,
-			      (unsigned long long)warden->serving.sessions);
+			      warden->session_count, (unsigned long long)warden->serving.sessions);
 	if (template->dead || template->socket < 0)
 		return refuse(err, EINVAL, "session %s: its template is gone", session->id);
 	branching = calloc(1, sizeof *branching);

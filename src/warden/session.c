@@ -144,10 +144,10 @@ static void on_timeout(evutil_socket_t fd, short what, void *argument)
 		return;
 	}
 	if (session->step != SESSION_STEADY)
-		session_end(session, session->step == SESSION_CLEARING ||
-						     session->step == SESSION_RESUMING
-					     ? "it could not return to its checkpoint in time"
-					     : "its judge did not answer");
+		session_end(session,
+			    session->step == SESSION_CLEARING || session->step == SESSION_RESUMING
+				    ? "it could not return to its checkpoint in time"
+				    : "its judge did not answer");
 }
 
 void sessions_expire(struct warden *warden)

@@ -154,9 +154,9 @@ struct session {
 	uint64_t runs;
 	int64_t made_us, used_us;
 	uint64_t idle_ms, life_ms;
-	int listing;              /* an engine's own, of the workspace; or -1 */
-	struct bytes checkpoints; /* fields: their names */
-	struct bytes policy;      /* an engine's own, for runs that bring none */
+	int listing;                 /* an engine's own, of the workspace; or -1 */
+	struct bytes checkpoints;    /* fields: their names */
+	struct bytes policy;         /* an engine's own, for runs that bring none */
 	struct branching *branching; /* what is being made of it; see branch.c */
 	struct session *origin;      /* a branch on its way: of what, or NULL */
 	struct bytes changed;        /* its process's word on what it needs */

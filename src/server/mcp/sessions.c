@@ -294,6 +294,6 @@ void mcp_tool_session(struct mcp_call *call, const json_t *arguments)
 			return;
 		}
 	}
-	mcp_tool_error(call,
-		       "action must be create, list, info, checkpoint, rollback, undo, fork or end");
+	mcp_tool_error(
+		call, "action must be create, list, info, checkpoint, rollback, undo, fork or end");
 }
