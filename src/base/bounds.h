@@ -84,6 +84,19 @@
  * systemd's documentation hands out to users, services and containers. */
 #define IDENTITY_BASE UINT32_C(1900000000)
 
+/* A session that is branched. */
+#define BRANCHES_MAX            128                  /* of one call */
+#define BRANCHES_AT_ONCE        4                    /* cells on their way */
+#define BRANCH_MAPPINGS_MAX     8192                 /* of the memory that is carried over */
+#define BRANCH_TEXTS_BYTES_MAX  (512 * KIB)          /* names of the files that are mapped */
+#define BRANCH_DESCRIPTORS_MAX  1024                 /* what a process may have */
+#define BRANCH_PAGES_MAX        (UINT64_C(16) << 20) /* of addresses that are in use */
+#define BRANCH_ORIGIN_PAGES_MAX (UINT64_C(1) << 20)  /* of a template's own memory */
+#define BRANCH_RANGES_MAX       4096                 /* of it, that a fresh cell has changed */
+#define BRANCH_MS               8000                 /* for the memory of one */
+#define BRANCH_TAKE_MS          20000                /* for one to stand, its files included */
+#define BRANCH_GIVE_MS          30000 /* for the session's judge to have done with it */
+
 /* A daemon's own life. */
 #define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */
 #define SERVER_FLUSH_MS     2000  /* and then for their answers to go out */
@@ -117,6 +130,7 @@
 #define MCP_UNSENT_BYTES       (16 * MIB) /* with more to be taken nothing is read */
 #define MCP_FILES_MAX          64         /* of one call */
 #define MCP_SESSIONS_MAX       64         /* that one server has opened */
+#define MCP_BRANCHES_MAX       16         /* of one call */
 #define MCP_TEXT_BYTES         (48 * KIB) /* of a result, as a model reads it */
 #define MCP_PICTURE_BYTES_MAX  (5 * MIB)  /* in base64, as clients take them */
 #define MCP_PICTURES_MAX       16

@@ -140,6 +140,12 @@ static bool returns(const struct session_question *question)
 	       (question->action == SESSION_ROLLBACK || question->action == SESSION_UNDO);
 }
 
+static bool tells_several(const struct session_question *question)
+{
+	return question->kind == SESSION_ASK_LIST ||
+	       (question->kind == SESSION_ASK_ACT && question->action == SESSION_FORK);
+}
+
 static void on_answered(evutil_socket_t fd, short what, void *argument)
 {
 	struct asking *asking = argument;
@@ -148,7 +154,7 @@ static void on_answered(evutil_socket_t fd, short what, void *argument)
 	struct error err = {0};
 	int r = query_end(asking->engine, &asking->query, &err);
 
-	if (r == 0 && question->kind == SESSION_ASK_LIST) {
+	if (r == 0 && tells_several(question)) {
 		tell_list(asking);
 		return;
 	}

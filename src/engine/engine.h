@@ -290,6 +290,8 @@ struct session_question {
 	size_t id_count;
 	enum session_action action;                   /* of ACT */
 	const char *name;                             /* of the checkpoint that it is about */
+	unsigned count;                               /* of FORK: of branches, and whether they */
+	bool same_random;                             /* draw the same random numbers */
 	const struct execpy_session_options *options; /* of OPEN */
 };
 /* Sends it. */

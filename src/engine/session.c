@@ -290,6 +290,12 @@ static int put_action(const struct session_question *question, struct bytes *fra
 	frame_put_number(frame, FIELD_ACTION, question->action);
 	if (name)
 		frame_put_text(frame, FIELD_NAME, name);
+	if (question->action != SESSION_FORK)
+		return 0;
+	if (question->count < 1 || question->count > BRANCHES_MAX)
+		return refuse(err, EINVAL, "a session is forked into 1 to %d", BRANCHES_MAX);
+	frame_put_number(frame, FIELD_COUNT, question->count);
+	frame_put_number(frame, FIELD_MORE, question->same_random);
 	return 0;
 }
 
@@ -445,6 +451,21 @@ int execpy_session_drop(struct execpy_engine *engine, const char *id, const char
 			struct execpy_session_info *ret_info, struct execpy_error *error)
 {
 	return act(engine, id, SESSION_DROP, name, ret_info, error);
+}
+
+int execpy_session_fork(struct execpy_engine *engine, const char *id, unsigned count,
+			bool same_random,
+			void (*tell)(void *user, const struct execpy_session_info *info),
+			void *user, struct execpy_error *error)
+{
+	const struct session_question question = {.kind = SESSION_ASK_ACT,
+						  .id = id,
+						  .action = SESSION_FORK,
+						  .count = count,
+						  .same_random = same_random};
+	struct waiting waiting = {.tell = tell, .user = user};
+
+	return ask(engine, &question, &waiting, (struct error *)error);
 }
 
 int execpy_session_interrupt(struct execpy_engine *engine, const char *id,

@@ -88,6 +88,23 @@ def test_a_checkpoint_needs_a_name(client, session, document, words):
     assert words in client.refused(session + "/rollback", document)
 
 
+def test_branches_of_a_session(client, session):
+    client.run("x = [1]\nopen('f', 'w').write('one')", session + "/run")
+    answer = client.post(session + "/fork", {"n": 2})
+    assert answer.status == 201 and len(answer.json["sessions"]) == 2
+    first, second = (f"/v1/sessions/{found['id']}" for found in answer.json["sessions"])
+    client.run("x.append(2)\nopen('f', 'w').write('two')", first + "/run")
+    assert client.run("print(x, open('f').read())", first + "/run")["stdout"] == "[1, 2] two\n"
+    for place in (session, second):
+        assert client.run("print(x, open('f').read())", place + "/run")["stdout"] == "[1] one\n"
+    assert len(client.post(session + "/fork").json["sessions"]) == 1
+    for document, words in (({"n": 0}, "n must be"), ({"n": 129}, "n must be"),
+                            ({"n": 1, "m": 1}, '"m" is no key'), ({"same_random": 1}, "true")):
+        assert words in client.refused(session + "/fork", document)
+    for found in answer.json["sessions"]:
+        client.delete(f"/v1/sessions/{found['id']}")
+
+
 def test_a_run_that_goes_on(client, connect, session, server):
     """It can be interrupted, holds the session, and what waits for it goes on afterwards."""
     results = []
@@ -158,7 +175,7 @@ def test_a_client_that_goes_away_leaves_its_session(client, connect, session, se
 def test_a_session_that_is_not_there(client, id):
     place = f"/v1/sessions/{id}"
     assert client.get(place).status == client.delete(place).status == 404
-    for action in ("run", "checkpoint", "rollback", "undo", "interrupt"):
+    for action in ("run", "fork", "checkpoint", "rollback", "undo", "interrupt"):
         document = {"code": "1"} if action == "run" else {"name": "a"} if action in (
             "checkpoint", "rollback") else {}
         assert client.post(f"{place}/{action}", document).status == 404, action

@@ -69,6 +69,7 @@ def test_sessions_are_their_owners(tenant):
                 lambda p: eve.post(p + "/checkpoint", {"name": "a"}),
                 lambda p: eve.post(p + "/rollback", {"name": "a"}),
                 lambda p: eve.post(p + "/undo"), lambda p: eve.post(p + "/interrupt"),
+                lambda p: eve.post(p + "/fork", {"n": 1}),
                 lambda p: eve.delete(p + "/checkpoints/a"), lambda p: eve.get(p + "/files"),
                 lambda p: eve.get(p + "/files/f"), lambda p: eve.put(p + "/files/f", b""),
                 lambda p: eve.delete(p + "/files/f"), lambda p: eve.get(p + "/files.tar"),
@@ -136,6 +137,8 @@ def test_as_many_runs_as_it_may(tenant, keyed):
 def test_as_many_sessions_as_it_may(tenant):
     bob = tenant("bob")
     first, second = bob.open(), bob.open()
+    answer = bob.post(first + "/fork", {"n": 1})
+    assert answer.status == 429 and "more sessions than you may" in answer.json["detail"]
     answer = bob.post("/v1/sessions", {})
     assert answer.status == 429 and "as many sessions" in answer.json["detail"]
     bob.delete(first)

@@ -19,6 +19,7 @@ static const struct route routes[] = {
 	{"DELETE", "/v1/sessions/{id}", ROUTE_NO_BODY, 0, false, rest_end_session},
 	{"POST", "/v1/sessions/{id}/run", ROUTE_TEXT, REST_BODY_BYTES_MAX, false,
 	 rest_handle_session_run},
+	{"POST", "/v1/sessions/{id}/fork", ROUTE_TEXT, REST_SMALL_BODY_BYTES, false, rest_fork},
 	{"POST", "/v1/sessions/{id}/checkpoint", ROUTE_TEXT, REST_SMALL_BODY_BYTES, false,
 	 rest_checkpoint},
 	{"DELETE", "/v1/sessions/{id}/checkpoints/{name}", ROUTE_NO_BODY, 0, false,

@@ -146,6 +146,7 @@ void rest_open_session(struct exchange *exchange);
 void rest_list_sessions(struct exchange *exchange);
 void rest_get_session(struct exchange *exchange);
 void rest_end_session(struct exchange *exchange);
+void rest_fork(struct exchange *exchange);
 void rest_checkpoint(struct exchange *exchange);
 void rest_drop_checkpoint(struct exchange *exchange);
 void rest_rollback(struct exchange *exchange);

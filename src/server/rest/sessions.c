@@ -66,8 +66,8 @@ static void release_list(struct rest_call *call)
 	free(((struct list_call *)call)->ids);
 }
 
-static void write_list(struct rest_call *call, const struct execpy_session_info *infos,
-		       size_t count)
+static void write_list(struct rest_call *call, unsigned status,
+		       const struct execpy_session_info *infos, size_t count)
 {
 	struct json json = json_stream_writer(&call->stream);
 
@@ -78,7 +78,7 @@ static void write_list(struct rest_call *call, const struct execpy_session_info 
 		write_session(&infos[i], &json);
 	emit_end_array(&json);
 	emit_end_object(&json);
-	rest_send(call, 200, "application/json");
+	rest_send(call, status, "application/json");
 }
 
 static void on_list(void *user, const struct execpy_session_info *infos, size_t count,
@@ -96,7 +96,7 @@ static void on_list(void *user, const struct execpy_session_info *infos, size_t 
 	if (list->next)
 		list->next(&list->call);
 	else
-		write_list(&list->call, infos, count);
+		write_list(&list->call, 200, infos, count);
 }
 
 /* Asks which sessions of the tenant live. */
@@ -287,6 +287,55 @@ static void act(struct exchange *exchange, enum session_action action, session_a
 		    (struct session_question){
 			    .kind = SESSION_ASK_ACT, .action = action, .name = name},
 		    done);
+}
+
+static void on_forked(void *user, const struct execpy_session_info *infos, size_t count,
+		      const struct error *why)
+{
+	struct rest_call *call = user;
+
+	if (why->number) {
+		on_answer(call, NULL, 0, why);
+		return;
+	}
+	call->asking = NULL;
+	for (size_t i = 0; i < count; i++)
+		owned_add(call->rest, call->tenant, infos[i].id);
+	write_list(call, 201, infos, count);
+}
+
+static int take_fork(struct rest_call *call, struct session_question *question, struct error *err)
+{
+	static const char *const keys[] = {"n", "same_random", NULL};
+	const json_t *object = call->ask.document;
+	uint64_t count = 1;
+	int r;
+
+	if ((r = ask_known(object, "", keys, err)) < 0 ||
+	    (r = ask_number(object, "", "n", 1, BRANCHES_MAX, &count, err)) < 0)
+		return r;
+	question->count = (unsigned)count;
+	return ask_flag(object, "", "same_random", &question->same_random, err);
+}
+
+void rest_fork(struct exchange *exchange)
+{
+	struct rest_call *call = rest_call_new(exchange, sizeof *call);
+	struct session_question question = {.kind = SESSION_ASK_ACT, .action = SESSION_FORK};
+	const struct tenant *tenant;
+	struct error err = {0};
+
+	if (!call || !rest_take_session(call) || !rest_read(call, true))
+		return;
+	tenant = call->tenant;
+	if (take_fork(call, &question, &err) < 0)
+		rest_fail(call, &err);
+	else if (tenant->sessions_max &&
+		 tenant->sessions + question.count > tenant->sessions_max)
+		rest_problem(call, 429, "with %u more you have more sessions than you may: %u",
+			     question.count, tenant->sessions_max);
+	else
+		ask(call, question, on_forked);
 }
 
 void rest_checkpoint(struct exchange *exchange)
