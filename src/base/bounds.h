@@ -39,6 +39,9 @@
 #define COLLECT_FILES_MAX      1000       /* files listed */
 #define COLLECT_TIME_MS        2000
 
+#define JSON_PART_BYTES (64 * KIB) /* a text of it that is converted as it is sent */
+#define SHOW_MS         20         /* between looks for what a run shows */
+
 /* A daemon's configuration. */
 #define CONFIG_FILE_BYTES_MAX   (256 * KIB)
 #define TEMPLATES_MAX           32
@@ -51,6 +54,7 @@
 #define POOL_MAX_BARE           32
 #define POOL_MIN_DEFAULT        2
 #define POOL_MAX_DEFAULT        8
+#define POOL_MAKING_MAX         32 /* cells that are made at one moment */
 
 /* A session. */
 #define SESSION_NAME_BYTES_MAX       63 /* of a checkpoint */
@@ -79,6 +83,19 @@
 /* What root's warden and HTTP server become: this and a pid. Above all ranges that
  * systemd's documentation hands out to users, services and containers. */
 #define IDENTITY_BASE 1900000000
+
+/* A session that is branched. */
+#define BRANCHES_MAX            128                  /* of one call */
+#define BRANCHES_AT_ONCE        4                    /* cells on their way */
+#define BRANCH_MAPPINGS_MAX     8192                 /* of the memory that is carried over */
+#define BRANCH_TEXTS_BYTES_MAX  (512 * KIB)          /* names of the files that are mapped */
+#define BRANCH_DESCRIPTORS_MAX  1024                 /* what a process may have */
+#define BRANCH_PAGES_MAX        (UINT64_C(16) << 20) /* of addresses that are in use */
+#define BRANCH_ORIGIN_PAGES_MAX (UINT64_C(1) << 20)  /* of a template's own memory */
+#define BRANCH_RANGES_MAX       4096                 /* of it, that a fresh cell has changed */
+#define BRANCH_MS               8000                 /* for the memory of one */
+#define BRANCH_TAKE_MS          20000                /* for one to stand, its files included */
+#define BRANCH_GIVE_MS          30000 /* for the session's judge to have done with it */
 
 /* A daemon's own life. */
 #define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */
@@ -113,6 +130,7 @@
 #define MCP_UNSENT_BYTES       (16 * MIB) /* with more to be taken nothing is read */
 #define MCP_FILES_MAX          64         /* of one call */
 #define MCP_SESSIONS_MAX       64         /* that one server has opened */
+#define MCP_BRANCHES_MAX       16         /* of one call */
 #define MCP_TEXT_BYTES         (48 * KIB) /* of a result, as a model reads it */
 #define MCP_PICTURE_BYTES_MAX  (5 * MIB)  /* in base64, as clients take them */
 #define MCP_PICTURES_MAX       16
@@ -128,6 +146,28 @@
 #define MCP_PROCESSES_MAX    256
 #define MCP_OUTPUT_BYTES_MAX (16 * MIB)
 #define MCP_DISK_BYTES_MAX   (1 * GIB)
+
+/* The REST API. */
+#define REST_BODY_BYTES_MAX   (64 * MIB) /* of a run or a batch, files included */
+#define REST_CODE_BODY_BYTES  (8 * MIB)  /* of a check: code, and what JSON makes of it */
+#define REST_SMALL_BODY_BYTES (64 * KIB)
+#define REST_FILE_BYTES_MAX   (1 * GIB) /* that is put into a session, or an archive */
+#define REST_FILES_MAX        256       /* of one run: each takes a descriptor */
+#define REST_BATCH_RUNS_MAX   1000
+#define REST_BATCH_CELLS      8          /* of one batch, at one moment */
+#define REST_KEPT_MAX         256        /* detached runs of one tenant */
+#define REST_KEPT_BYTES       (64 * MIB) /* of their results together */
+#define REST_KEPT_MS          600000     /* that a result is kept */
+#define REST_IDLE_MS_MAX      604800000  /* that a session may ask for */
+#define REST_ALIVE_MS         10000      /* between comments of a stream of events */
+#define REST_SURVEY_MS        15000      /* to find out what is installed */
+
+/* What a run over REST may ask for, where its key does not say. */
+#define REST_TIME_MS_MAX      3600000 /* and of processor time */
+#define REST_MEMORY_BYTES_MAX (16 * GIB)
+#define REST_PROCESSES_MAX    1024
+#define REST_OUTPUT_BYTES_MAX (256 * MIB)
+#define REST_DISK_BYTES_MAX   (4 * GIB)
 
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */

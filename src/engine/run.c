@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run: the life of one run, seen from the client's side.
  *
+ *   LOOKING ── the warden told of the session ──▶ ACQUIRING
  *   ACQUIRING ── the warden sent a cell ──▶ RUNNING
  *   RUNNING ── the warden told the ending ──▶ DRAINING
  *   DRAINING ── both streams at their end; files collected ──▶ DONE
  *
- * What is asked for is in run_ask.c. The guest's bytes come over its own pipes. When
+ * Most runs begin with ACQUIRING: only the first in a session has to look. What is asked
+ * for is in run_ask.c. The guest's bytes come over its own pipes. When
  * the ending is told nothing of the cell can act any more, so the pipes have an end
  * and the workspace stands still. */
 #include "engine/engine.h"
@@ -40,11 +42,24 @@ static void release(struct run *run)
 	engine_say(run->engine, &frame, &listing, listing >= 0 ? 1 : 0, &err);
 }
 
+/* It does not look any more. */
+static void end_query(struct run *run)
+{
+	if (!run->query.event)
+		return;
+	TAILQ_REMOVE(&run->engine->queries, &run->query, entry);
+	event_free(run->query.event);
+	run->query.event = NULL;
+	bytes_free(&run->query.answer);
+}
+
 static void finish(struct run *run)
 {
 	if (run->state == RUN_DONE)
 		return;
 	run->state = RUN_DONE;
+	end_query(run);
+	run_show_end(run);
 	for (size_t i = 0; i < 3; i++) {
 		if (run->stream_events[i])
 			event_free(run->stream_events[i]);
@@ -84,7 +99,8 @@ static void say(struct run *run, enum message type, enum field_name name, uint64
 
 static void ask_kill(struct run *run, enum kill_reason reason)
 {
-	if (run->kill_sent || run->ended)
+	/* Nobody knows of it while it looks. */
+	if (run->kill_sent || run->ended || run->id == 0)
 		return;
 	run->kill_sent = true;
 	say(run, MESSAGE_KILL, FIELD_REASON, reason);
@@ -94,6 +110,8 @@ void run_cancel(struct run *run)
 {
 	run->cancelled = true;
 	ask_kill(run, KILL_CANCELLED);
+	if (run->state == RUN_LOOKING)
+		run_fail(run, "it was cancelled");
 }
 
 static void add_file(void *user, const char *path, uint64_t size, int fd, const char *reason)
@@ -155,12 +173,21 @@ static bool read_output(struct run *run, int which)
 			     request->truncate_output);
 	if (request->truncate_output)
 		within = (size_t)r;
-	if (within > 0 && run->callbacks.output)
+	if (within > 0 && run->callbacks.output) {
 		run->callbacks.output(run->callbacks.user,
 				      which == 1 ? EXECPY_STDOUT : EXECPY_STDERR, piece, within);
+		run_show_now(run);
+	}
 	if (within < (size_t)r)
 		ask_kill(run, KILL_OUTPUT);
 	return true;
+}
+
+static void ignore_output(struct run *run)
+{
+	for (int i = 1; i < 3; i++)
+		if (run->stream_events[i])
+			event_del(run->stream_events[i]);
 }
 
 /* No more output for a while. */
@@ -168,9 +195,7 @@ static void rest(struct run *run, int64_t ms)
 {
 	const struct timeval patience = {0, ms * 1000};
 
-	for (int i = 1; i < 3; i++)
-		if (run->stream_events[i])
-			event_del(run->stream_events[i]);
+	ignore_output(run);
 	event_add(run->patience, &patience);
 }
 
@@ -194,7 +219,7 @@ static void on_output(evutil_socket_t fd, short what, void *argument)
 static void watch_output(struct run *run)
 {
 	for (int i = 1; i < 3; i++)
-		if (run->stream_events[i])
+		if (run->stream_events[i] && !run->paused)
 			event_add(run->stream_events[i], NULL);
 }
 
@@ -208,14 +233,33 @@ static void read_rest(struct run *run)
 {
 	for (int i = 1; i < 3; i++) {
 		/* What a session's run left behind may write for ever. */
-		for (int reads = 0; run->streams[i] >= 0 && read_output(run, i) &&
+		for (int reads = 0; !run->paused && run->streams[i] >= 0 && read_output(run, i) &&
 				    (!run->session || reads < SESSION_READS_MAX);)
 			reads++;
 		/* A session's pipes have no end: what is in them now is the run's. */
-		if (run->session && run->streams[i] >= 0)
+		if (run->session && !run->paused && run->streams[i] >= 0)
 			end_stream(run, i);
 	}
 	watch_output(run);
+}
+
+void run_pause(struct run *run)
+{
+	run->paused = true;
+	ignore_output(run);
+}
+
+void run_resume(struct run *run)
+{
+	if (!run->paused)
+		return;
+	run->paused = false;
+	if (run->state == RUN_RUNNING)
+		watch_output(run);
+	if (run->state != RUN_DRAINING)
+		return;
+	read_rest(run);
+	collect_if_drained(run);
 }
 
 static void stop_input(struct run *run)
@@ -381,7 +425,9 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 	     (inputs_put(run, &err) < 0 || run_ask_start(run, &err) < 0))) {
 		ask_kill(run, KILL_CANCELLED);
 		run_fail(run, err.text);
+		return;
 	}
+	async_note_start(run);
 }
 
 /* The fields of an ending that are text: what the watch saw. */
@@ -557,11 +603,60 @@ static int begin(struct run *run, struct error *err)
 {
 	int r = request_take(run, err);
 
-	if (r < 0)
-		return r;
-	run_make_id(run->result->id);
-	run->began_us = now_us();
-	return run_ask(run, err);
+	return r < 0 ? r : run_ask(run, err);
+}
+
+static void on_known(evutil_socket_t fd, short what, void *argument)
+{
+	struct run *run = argument;
+	struct query query = run->query;
+	struct error err = {0};
+	int r = query_end(run->engine, &run->query, &err);
+
+	run->query.event = NULL;
+	if (r == 0) {
+		run->session = session_learn(run->engine, run->result->session, &query, &err);
+		r = run->session ? 0 : -err.number;
+	}
+	run->state = RUN_ACQUIRING;
+	if (r == 0)
+		r = begin(run, &err);
+	event_free(query.event);
+	bytes_free(&query.answer);
+	if (r == 0)
+		return;
+	run->refused = true;
+	run->refused_for = err.number;
+	run->session = NULL; /* it has nothing to release there */
+	run_fail(run, err.text);
+}
+
+/* Asks what runs take from the session. */
+static int look(struct run *run, struct error *err)
+{
+	const struct session_question question = {.kind = SESSION_ASK_INFO,
+						  .id = run->result->session};
+	int r;
+
+	run->state = RUN_LOOKING;
+	run->query.event = event_new(run->engine->base, -1, 0, on_known, run);
+	if (!run->query.event)
+		return fail(err, ENOMEM, "session");
+	r = session_ask(run->engine, &question, &run->query, err);
+	if (r < 0) {
+		event_free(run->query.event);
+		run->query.event = NULL;
+	}
+	return r;
+}
+
+static int begin_in_session(struct run *run, const char *id, struct error *err)
+{
+	if (strlen(id) >= sizeof run->result->session)
+		return refuse(err, ENOENT, "there is no session %.60s", id);
+	snprintf(run->result->session, sizeof run->result->session, "%s", id);
+	run->session = session_find(run->engine, id);
+	return run->session ? begin(run, err) : look(run, err);
 }
 
 void run_free(struct run *run)
@@ -602,10 +697,8 @@ struct run *run_start(struct execpy_engine *engine, const struct execpy_request 
 	result->check_only = purpose->check_only;
 	result->probe = purpose->probe;
 	run->batch = purpose->batch;
-	run->session = purpose->session;
 	run->hold = purpose->hold;
-	if (run->session)
-		snprintf(result->session, sizeof result->session, "%s", run->session->id);
+	run->state = RUN_ACQUIRING;
 	run->engine = engine;
 	run->request = request;
 	run->result = result;
@@ -616,7 +709,10 @@ struct run *run_start(struct execpy_engine *engine, const struct execpy_request 
 	TAILQ_INSERT_TAIL(&engine->runs, run, entry);
 	if (engine->dead && engine->remote)
 		engine_revive(engine, &(struct error){0});
-	if (begin(run, err) < 0) {
+	run_make_id(result->id);
+	run->began_us = now_us();
+	if ((purpose->session ? begin_in_session(run, purpose->session, err) : begin(run, err)) <
+	    0) {
 		run->state = RUN_DONE;
 		run_free(run);
 		execpy_result_free(result);
@@ -636,6 +732,8 @@ int run_wait(struct run *run, struct execpy_result **ret_result, struct error *e
 			run_fail(run, "the event loop ended");
 	refused = run->refused;
 	refused_for = run->refused_for;
+	if (refused && (refused_for == ENOENT || refused_for == EIDRM) && result->session[0])
+		session_forget(run->engine, result->session);
 	run_free(run);
 	if (refused) {
 		refuse(err, refused_for, "%s", result->internal);

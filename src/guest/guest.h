@@ -85,6 +85,10 @@ enum measure {
 
 /* After fork, before user code: no two cells alike. Fails closed. Stage: cell. */
 int hygiene_refresh(struct error *err);
+/* In a branch that is to draw the same random numbers: around the fork's own handlers
+ * and instead of the above. The state is a new reference, NULL without the module. */
+PyObject *hygiene_keep_random(void);
+int hygiene_refresh_but_random(PyObject *state, struct error *err);
 /* Makes the streams of future cells and finds what each will renew, after
  * everything else that could use them. Stage: template. */
 int hygiene_prepare(struct error *err);
@@ -103,6 +107,9 @@ int print_install(struct error *err);
 
 /* Maps the mailbox; its descriptor may then be closed. Stage: cell. */
 int outbox_open(int fd, struct error *err);
+/* Where it is mapped, in this process; and that it was moved. */
+void *outbox_place(size_t *ret_size);
+void outbox_moved(void *place);
 /* Makes the pages be there that the next request and response begin with. */
 void outbox_touch(void);
 struct span outbox_request(void);
@@ -207,6 +214,9 @@ int judge_each(struct span request, const struct policy *policy,
 int judge_turn(struct verdict *ret_verdict, struct error *err);
 /* What the next code may name: a runner says, at the end of a run, what its module holds. */
 void judge_take_names(const struct frame *done);
+/* All of them, each with its NUL; and those that another judge knew. */
+struct span judge_names(void);
+int judge_know_names(struct span known);
 
 /* session.c, turn.c, checkpoint.c: a cell that stays. See the tops of these files. */
 
@@ -220,10 +230,10 @@ struct process {
 };
 
 /* Serves the warden until it is gone; returns only with what failed before.
- * memory_bytes is the session's limit. Stage:
- * the judge, confined. */
+ * memory_bytes is the session's limit. `changed` is not empty in a branch, whose runner
+ * has yet to take over: what that process said. Stage: the judge, confined. */
 void session_judge(const struct process *runner, int listener, uint64_t memory_bytes,
-		   struct error *err);
+		   struct span changed, struct error *err);
 /* Runs what the judge sends until it is gone. Stage: the runner, confined. */
 _Noreturn void turn_loop(int link);
 /* "<run 3>" while a session's code runs, else NULL. */

@@ -18,7 +18,8 @@ void process_close(struct process *process)
 	process->pid = 0;
 }
 
-int process_send_pair(int receiver, enum message type, struct process *ret_process)
+int process_send_pair(int receiver, enum message type, uint64_t more,
+		      struct process *ret_process)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, (uint16_t)type, 0);
@@ -26,6 +27,8 @@ int process_send_pair(int receiver, enum message type, struct process *ret_proce
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
+	if (more)
+		frame_put_number(&frame, FIELD_MORE, more);
 	frame_end(&frame, at);
 	r = frame_send(receiver, &frame, &pair[1], 1);
 	close(pair[1]);

@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/memfile.h"
+#include "guest/branch.h"
 #include "guest/processes.h"
 #include "guest/snapshot.h"
 
@@ -81,6 +82,9 @@ static struct {
 	char why[80];                     /* none could be made */
 	unsigned killed;                  /* processes beside the runner */
 	uint64_t memory_bytes;            /* the session's limit */
+	bool blank;                       /* a branch: its runner has yet to take over */
+	bool branch_waits;                /* for the checkpoint that is due */
+	uint64_t branch_asked;            /* the number of what the answer is to */
 	char files_failed[160];           /* why they could not be brought back */
 	pid_t dying[2 * CHECKPOINTS_MAX]; /* of ours, killed and not yet reaped */
 } session = {.workspace = -1, .coming.socket = -1, .next.socket = -1};
@@ -208,7 +212,7 @@ static void ask_checkpoint(void)
 	session.due = false;
 	if (session.coming.socket >= 0 || session.count == CHECKPOINTS_MAX)
 		return;
-	if (process_send_pair(session.runner.socket, MESSAGE_CHECKPOINT, &session.coming) < 0)
+	if (process_send_pair(session.runner.socket, MESSAGE_CHECKPOINT, 0, &session.coming) < 0)
 		return;
 	session.asked_us = now_us();
 	session.forking = true;
@@ -497,7 +501,7 @@ static void on_resume(const struct frame *frame)
 			snprintf(session.files_failed, sizeof session.files_failed, "%.159s",
 				 err.text);
 	}
-	if (process_send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
+	if (process_send_pair(kept->process.socket, MESSAGE_RESUME, 0, &session.next) < 0) {
 		say_acted("the checkpoint does not answer");
 		return;
 	}
@@ -620,6 +624,86 @@ static void on_checkpoint(const struct frame *frame)
 	say_acted(NULL);
 }
 
+/* --- branches ----------------------------------------------------------------- */
+
+static void say_branched(const char *failed)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_BRANCHED, session.branch_asked);
+
+	if (failed)
+		frame_put_text(&frame, FIELD_TEXT, failed);
+	frame_end(&frame, at);
+	send_or_end(&frame, NULL, 0);
+}
+
+/* In the session that is branched: its state is that of the latest checkpoint. */
+static void give_branch(struct span wanted, const int *fds, size_t count)
+{
+	const struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL);
+	struct error err = {0};
+	int r;
+
+	if (!kept || session.state != IDLE || session.covered != session.run)
+		r = refuse(&err, EINVAL, "%s",
+			   session.why[0] ? session.why : "its checkpoint is not ready");
+	else if (count == 0)
+		r = branch_ask(&kept->process, &err);
+	else
+		r = branch_give(&kept->process, session.run, wanted, fds[BRANCH_FD_FILES],
+				fds[BRANCH_FD_MEMORY], &err);
+	say_branched(r < 0 ? err.text : NULL);
+}
+
+/* In the branch: the process that took over is its checkpoint, and forks the runner. */
+static void take_branch(const int *fds, bool same_random)
+{
+	struct checkpoint *kept = &session.kept[0];
+	struct error err = {0};
+	const char *refused;
+
+	if (branch_take(&session.runner, fds[BRANCH_FD_FILES], fds[BRANCH_FD_MEMORY], &session.run,
+			&err) < 0) {
+		say_branched(err.text);
+		return;
+	}
+	session.blank = false;
+	session.covered = session.lost_to = session.run;
+	*kept = (struct checkpoint){
+		.files = look_at_files(false, &refused),
+		.process = session.runner,
+		.run = session.run,
+		.latest = true,
+	};
+	session.count = 1;
+	session.runner = (struct process){.pidfd = -1, .socket = -1};
+	session.state = LOST;
+	session.returning = true;
+	process_protect(kept->process.pid);
+	if (process_send_pair(kept->process.socket, MESSAGE_RESUME, same_random, &session.next) < 0)
+		say_branched("what took over does not answer");
+}
+
+static void on_branch(const struct frame *frame, const int *fds, size_t count)
+{
+	struct reader fields = frame_fields(frame);
+	struct span wanted = {NULL, 0};
+	struct field field;
+
+	session.branch_asked = frame->id;
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_DATA)
+			wanted = field.value;
+	if (session.blank && count == BRANCH_FD_COUNT) {
+		take_branch(fds, frame_number(frame, FIELD_MORE));
+	} else if (count == 0 && session.due) {
+		session.due_us = 0;
+		session.branch_waits = true;
+	} else {
+		give_branch(wanted, fds, count);
+	}
+}
+
 /* --- the loop --------------------------------------------------------------- */
 
 static void on_warden(void)
@@ -645,6 +729,9 @@ static void on_warden(void)
 		break;
 	case MESSAGE_CHECKPOINT:
 		on_checkpoint(&frame);
+		break;
+	case MESSAGE_BRANCH:
+		on_branch(&frame, fds, count);
 		break;
 	default:
 		_exit(1);
@@ -695,6 +782,11 @@ static _Noreturn void keep_session(void)
 		}
 		if (wait_ms == 0)
 			continue;
+		if (session.branch_waits && !busy) {
+			session.branch_waits = false;
+			give_branch((struct span){NULL, 0}, NULL, 0);
+			continue;
+		}
 		r = poll(polled, POLLED, wait_ms);
 		if (r < 0 && errno != EINTR)
 			_exit(1);
@@ -729,7 +821,7 @@ static int watch_children(struct error *err)
 }
 
 void session_judge(const struct process *runner, int listener, uint64_t memory_bytes,
-		   struct error *err)
+		   struct span changed, struct error *err)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_PARKED, 0);
@@ -739,14 +831,18 @@ void session_judge(const struct process *runner, int listener, uint64_t memory_b
 		return;
 	session.runner = *runner;
 	session.memory_bytes = memory_bytes;
+	session.blank = changed.length > 0;
+	if (session.blank)
+		frame_put(&frame, FIELD_DATA, changed.data, changed.length);
 	process_protect(getpid());
 	/* There is something to return to from the first run on. */
-	ask_checkpoint();
+	if (!session.blank)
+		ask_checkpoint();
 	while (session.coming.socket >= 0)
 		on_coming();
 	while (session.forking && session.runner.socket >= 0)
 		on_runner();
-	if (session.count == 0) {
+	if (session.count == 0 && !session.blank) {
 		refuse(err, EPROTO, "session: no checkpoint: %s", session.why);
 		return;
 	}

@@ -14,7 +14,7 @@
  *
  * Should: have one thread, and no descriptor that is not on the list below.
  * Mustn't: run user code, or read a byte that a guest wrote. */
-#include "guest/guest.h"
+#include "guest/image.h"
 
 #include "base/cleanup.h"
 
@@ -352,6 +352,9 @@ static pid_t fork_cell(const struct frame *frame, const int *fds, size_t count, 
 
 	if (check_forkable("something after the imports", (int)count, err) < 0)
 		return -err->number;
+	/* A session whose template could not be remembered cannot be branched, and says so. */
+	if (frame_number(frame, FIELD_SESSION))
+		image_remember(&(struct error){0});
 	PyOS_BeforeFork();
 	/* The helper writes to `entry` behind the compiler's back. */
 	__asm__ volatile("" : : "r"(&entry) : "memory");

@@ -62,6 +62,8 @@ enum message {
 	MESSAGE_RESUMED,    /* notes of what is lost + fd: the new runner's pidfd */
 	MESSAGE_CHECKPOINT, /* judge → runner + fd: make one; warden → judge: name it */
 	MESSAGE_ACTED,      /* or MESSAGE_FAILED */
+	MESSAGE_BRANCH,     /* + fds: give, or take over, a branch; without: can there be one? */
+	MESSAGE_BRANCHED,   /* or, with text, why not */
 
 	/* daemon ↔ its HTTP server (server/link.h), which also sends SERVING and FAILED */
 	MESSAGE_SETTING = 200, /* name, text, number, + fd */
@@ -157,6 +159,7 @@ enum field_name {
 	FIELD_BUSY,
 	FIELD_LOST, /* text: by a return to a checkpoint */
 	FIELD_IDLE_SESSION_MS,
+	FIELD_BRANCH, /* of FORK_CELL: 1 for a session's that takes over another */
 };
 
 /* Why an engine asks to kill: FIELD_REASON of MESSAGE_KILL. */
@@ -173,6 +176,7 @@ enum session_action {
 	SESSION_UNDO,       /* to before the last run */
 	SESSION_DROP,       /* a named checkpoint */
 	SESSION_INTERRUPT,  /* the run that goes on */
+	SESSION_FORK,       /* count; more: 1 with the same random state */
 	SESSION_ACTIONS,
 };
 
@@ -181,6 +185,14 @@ enum checkpoint_choice {
 	CHECKPOINT_LATEST,
 	CHECKPOINT_PREVIOUS,
 	CHECKPOINT_NAMED,
+};
+
+/* Descriptors that come with MESSAGE_BRANCH to a judge: pipes, to write to in the
+ * session that is branched, to read from in its branch. */
+enum branch_fd {
+	BRANCH_FD_FILES,  /* from judge to judge */
+	BRANCH_FD_MEMORY, /* into the process that takes over */
+	BRANCH_FD_COUNT,
 };
 
 /* How a run ended, by the warden's evidence. */

@@ -57,6 +57,7 @@ static void close_entry_fds(struct cell *cell)
 static void cell_free(struct cell *cell)
 {
 	struct template *template = cell->template;
+	bool lasting = cell->lasting;
 
 	free_event(&cell->init_event);
 	free_event(&cell->death_event);
@@ -85,6 +86,7 @@ static void cell_free(struct cell *cell)
 	TAILQ_REMOVE(&cell->warden->cells, cell, entry);
 	free(cell);
 	template->cells--;
+	template->sessions -= lasting;
 	template_release(template);
 }
 
@@ -428,8 +430,10 @@ static void on_control(evutil_socket_t socket, short what, void *argument)
 	    count == (cell->session ? 3 : 2)) {
 		struct error err = {0};
 
-		if (cell->session)
+		if (cell->session) {
 			cell->runner_pidfd = take_fd(&fds[2]);
+			branch_take_changed(cell->session, &frame);
+		}
 		cell->main_pidfd = take_fd(&fds[0]);
 		if (watch_begin(cell, take_fd(&fds[1]), &err) < 0) {
 			cell_fail(cell, err.text);
@@ -769,6 +773,7 @@ struct cell *cell_make(struct template *template, const struct limits *limits, b
 	for (size_t i = 0; i < 3; i++)
 		cell->stdio[i] = -1;
 	template->cells++;
+	template->sessions += cell->lasting;
 	template->forked++;
 	TAILQ_INSERT_HEAD(&warden->cells, cell, entry);
 	if (make_parts(cell, err) < 0) {
