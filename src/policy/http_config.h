@@ -60,8 +60,6 @@ void http_config_free(struct http_config *config); /* may be zero */
 #define HTTP_KEYS_MAX 32
 int http_config_key(struct document *file, const char *key, bool seen[HTTP_KEYS_MAX],
 		    struct http_config *config);
-/* Appends ", KEY" for each. */
-void http_config_list_keys(char *text, size_t size);
 /* Reads a number of a document as its unit is written. */
 int config_number(struct document *file, const char *key, enum limit_unit unit,
 		  uint64_t *ret_number);

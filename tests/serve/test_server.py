@@ -124,6 +124,18 @@ def test_a_warden_that_ends(serve_web):
     assert web.pid == before
 
 
+def test_a_daemon_that_is_killed(serve_web):
+    """Its server does not outlive it."""
+    web = serve_web()
+    server = web.pid
+    assert web.ask().status == 200
+    web.daemon.process.kill()
+    wait_until(lambda: not Path(f"/proc/{server}").exists() or
+               status_of(server)["State"].startswith("Z"))
+    with pytest.raises(ConnectionRefusedError):
+        web.connect()
+
+
 def test_its_end(serve_web):
     """SIGTERM: no connection is taken, none that is idle stays, a run that goes on is answered,
     a new one is not begun."""

@@ -76,13 +76,13 @@ static void lose(struct connection *connection)
 	connection_free(connection);
 }
 
-void connection_expect_progress(struct connection *connection)
+/* Something of it must go out between two looks; what came into the output only just now
+ * has until the next. */
+void connection_watch_output(struct connection *connection)
 {
-	if (connection->exchange && connection->exchange->state >= EXCHANGE_BEGUN &&
-	    !evtimer_pending(connection->timer, NULL)) {
-		connection->unsent_before = evbuffer_get_length(connection_output(connection));
-		set_timer(connection, connection->http->server->numbers.unread_ms);
-	}
+	connection->unsent_before = evbuffer_get_length(connection_output(connection));
+	connection->sent_before = connection->sent;
+	set_timer(connection, connection->http->server->numbers.unread_ms);
 }
 
 /* --- reading -------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ bool connection_is_last(const struct connection *connection)
 static void flush(struct connection *connection)
 {
 	connection->state = CONNECTION_FLUSHING;
-	set_timer(connection, connection->http->server->numbers.unread_ms);
+	connection_watch_output(connection);
 }
 
 void connection_proceed(struct connection *connection)
@@ -357,18 +357,12 @@ static void on_event(struct bufferevent *buffers, short what, void *argument)
 	}
 }
 
-/* A response goes out: it must, a little at least, between two looks. */
 static void look_at_output(struct connection *connection)
 {
-	size_t unsent = evbuffer_get_length(connection_output(connection));
-	uint64_t sent = connection->sent;
-
-	if (unsent > 0 && sent == connection->sent_before) {
+	if (connection->unsent_before > 0 && connection->sent == connection->sent_before)
 		lose(connection);
-		return;
-	}
-	connection->sent_before = sent;
-	set_timer(connection, connection->http->server->numbers.unread_ms);
+	else
+		connection_watch_output(connection);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *argument)

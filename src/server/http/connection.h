@@ -113,7 +113,7 @@ struct evbuffer *connection_output(struct connection *connection);
 /* Puts more of a response's parts into the output, as much as there is room for. */
 void connection_pump(struct connection *connection);
 /* Looks after the output from now on. */
-void connection_expect_progress(struct connection *connection);
+void connection_watch_output(struct connection *connection);
 
 /* exchange.c */
 struct exchange *exchange_new(struct connection *connection);

@@ -226,7 +226,7 @@ void exchange_begin(struct exchange *exchange, unsigned status, const char *medi
 		exchange->fields.length = 0;
 	evbuffer_add(output, exchange->fields.data, exchange->fields.length);
 	evbuffer_add(output, "\r\n", 2);
-	connection_expect_progress(connection);
+	connection_watch_output(connection);
 }
 
 static void free_data(const void *data, size_t length, void *extra)
@@ -278,7 +278,6 @@ void exchange_write(struct exchange *exchange, struct span span)
 
 	if (TAILQ_EMPTY(&exchange->parts)) {
 		put(exchange, span.data, span.length, false);
-		connection_expect_progress(exchange->connection);
 		return;
 	}
 	part = add_part(exchange);
@@ -357,7 +356,6 @@ void connection_pump(struct connection *connection)
 		if (TAILQ_FIRST(&exchange->parts) == part && (part->fd < 0 || part->left == 0))
 			free_part(exchange, part);
 	}
-	connection_expect_progress(connection);
 	if (exchange->state == EXCHANGE_ENDED && TAILQ_EMPTY(&exchange->parts))
 		finish(exchange);
 }
