@@ -9,6 +9,7 @@ export class Runner {
     Object.assign(this, { editor, findings, history, files, tree });
     this.going = null; // {id, node, abort, interrupted}
     this.singles = 0;
+    this.runs = 0; // of the page, of all kinds: told to who waits for the end of one
     byId("run").addEventListener("click", () => this.run());
     byId("interrupt").addEventListener("click", () => this.interrupt());
   }
@@ -46,6 +47,7 @@ export class Runner {
       this.failed(error, output);
     }
     this.going = null;
+    byId("status").dataset.runs = ++this.runs;
     byId("run").disabled = false;
     byId("interrupt").disabled = true;
     await this.files.refresh();
