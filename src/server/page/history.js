@@ -2,16 +2,14 @@
 // history: the runs of sessions as a tree, and the calls that move in it.
 //
 // Theory of operation. Each run of a session is a node beneath the one whose state it began
-// with. Behind each run that changed that state the page keeps a checkpoint, so that one can
-// return to it. A session has few checkpoints, and one that is named again is taken over: the
-// page goes round through its own names and the node that had a name loses it. A branch
-// (`fork`) is a session of its own, which begins at its node. A session's head is the node
-// whose variables it has now; a run that crashed or was refused has no state, so it is a leaf
-// and the head stays where it was.
+// with. Behind each run that left a state the page keeps a checkpoint, so that one can return
+// to it; a session may have few, so the oldest that nobody named is given up for a new one. A
+// branch (`fork`) is a session of its own, which begins at its node. A session's head is the
+// node whose variables it has now; a run that crashed or was refused left no state, so it is
+// a leaf and the head stays where it was.
 import { ask, part, Problem } from "./api.js";
 
-// Of the eight that a session may have, two are left for names that the user gives.
-const OWN_CHECKPOINTS = 6;
+const CHECKPOINTS_MAX = 8; // of a session (SESSION_CHECKPOINTS in docs/limits.md)
 const STORE = "execpy.history";
 
 export class History {
@@ -19,13 +17,13 @@ export class History {
   constructor(changed) {
     this.changed = changed;
     this.nodes = [];
-    this.sessions = new Map(); // id → {head, next}
+    this.sessions = new Map(); // id → its head
     this.current = null;       // the session in which the next run happens
     this.chosen = null;        // the node that is looked at
   }
 
   get head() {
-    return this.current && this.sessions.get(this.current).head;
+    return this.current && this.sessions.get(this.current);
   }
 
   // What is behind a node: the run that goes on its line, runs that left no state, and what
@@ -58,7 +56,7 @@ export class History {
 
   begin(session, parent, name) {
     const node = this.add({ session, parent, kind: "start", status: "ok", code: "", name });
-    this.sessions.set(session, { head: node, next: 0 });
+    this.sessions.set(session, node);
     this.current = session;
     this.chosen = node;
     this.changed();
@@ -77,10 +75,9 @@ export class History {
     node.result = result;
     node.status = result?.status ?? "internal_error";
     node.number = result?.session?.run || null;
-    const session = this.sessions.get(node.session);
     node.leaf = !result?.session?.run || result.session.restored || result.status === "blocked";
-    if (session && !node.leaf) {
-      session.head = node;
+    if (this.sessions.has(node.session) && !node.leaf) {
+      this.sessions.set(node.session, node);
       await this.keep(node);
     }
     this.changed();
@@ -88,14 +85,8 @@ export class History {
 
   // Keeps the state of a head. That it cannot be kept takes nothing but the way back.
   async keep(node) {
-    const session = this.sessions.get(node.session);
-    const name = `page-${session.next++ % OWN_CHECKPOINTS + 1}`;
     try {
-      await ask("POST", `v1/sessions/${part(node.session)}/checkpoint`, { json: { name } });
-      const before = this.nodes.find((other) => other.session === node.session && other.checkpoint === name);
-      if (before)
-        before.checkpoint = null;
-      node.checkpoint = name;
+      await this.checkpoint(node, node.kind === "start" ? "start" : `run-${node.number}`);
     } catch (error) {
       node.notKept = error.message;
     }
@@ -103,16 +94,35 @@ export class History {
 
   // Names a head's state, for the user and for every other client of the session.
   async name(node, name) {
-    await ask("POST", `v1/sessions/${part(node.session)}/checkpoint`, { json: { name } });
-    const before = this.nodes.find((other) => other.session === node.session && other.checkpoint === name);
-    if (before)
-      Object.assign(before, { checkpoint: null, name: "" });
-    Object.assign(node, { name, checkpoint: name });
+    const before = node.checkpoint;
+    await this.checkpoint(node, name);
+    node.name = name;
+    if (before && before !== name)
+      await this.drop(node.session, before);
     this.changed();
   }
 
+  // Makes a checkpoint of the session's state of now, which is the node's.
+  async checkpoint(node, name) {
+    const kept = this.nodes.filter(({ session, checkpoint }) => session === node.session && checkpoint);
+    const oldest = kept.find((other) => other !== node && other.checkpoint !== other.name);
+    if (kept.length >= CHECKPOINTS_MAX && oldest) {
+      await this.drop(node.session, oldest.checkpoint);
+      oldest.checkpoint = null;
+    }
+    await this.call(node.session, "checkpoint", { name });
+    // A name that was there already is taken over.
+    for (const other of kept.filter(({ checkpoint }) => checkpoint === name))
+      Object.assign(other, { checkpoint: null, name: other.kind === "start" ? other.name : "" });
+    node.checkpoint = name;
+  }
+
+  drop(session, name) {
+    return ask("DELETE", `v1/sessions/${part(session)}/checkpoints/${part(name)}`);
+  }
+
   isHead(node) {
-    return this.sessions.get(node.session)?.head === node;
+    return this.sessions.get(node.session) === node;
   }
 
   canReturn(node) {
@@ -123,7 +133,7 @@ export class History {
     let lost = [];
     if (!this.isHead(node))
       ({ lost = [] } = await this.call(node.session, "rollback", { name: node.checkpoint }) ?? {});
-    this.sessions.get(node.session).head = node;
+    this.sessions.set(node.session, node);
     this.current = node.session;
     this.changed();
     return lost;
@@ -132,7 +142,7 @@ export class History {
   // A session more, which begins with the node's state. A fork has the state of now, so a
   // session whose state is another goes there and comes back.
   async branch(node) {
-    const session = this.sessions.get(node.session), head = session.head;
+    const head = this.sessions.get(node.session);
     if (node !== head && head.checkpoint === null)
       throw new Problem(0, "The newest state has no checkpoint to come back to: roll back first.");
     if (node !== head)
@@ -170,8 +180,8 @@ export class History {
 
   // The tree outlives a reload of the tab, as its sessions do; outputs do not.
   store() {
-    const nodes = this.nodes.map(({ result, ...node }) => node);
-    const sessions = [...this.sessions].map(([id, { head, next }]) => [id, { head: head.id, next }]);
+    const nodes = this.nodes.map(({ result, output, ...node }) => node);
+    const sessions = [...this.sessions].map(([id, head]) => [id, head.id]);
     sessionStorage.setItem(STORE, JSON.stringify({ nodes, sessions, current: this.current, chosen: this.chosen?.id }));
   }
 
@@ -180,7 +190,7 @@ export class History {
     if (!stored)
       return;
     this.nodes = stored.nodes.map((node) => ({ ...node, result: null, status: node.status === "running" ? "cancelled" : node.status }));
-    this.sessions = new Map(stored.sessions.map(([id, { head, next }]) => [id, { head: this.find(head), next }]));
+    this.sessions = new Map(stored.sessions.map(([id, head]) => [id, this.find(head)]));
     this.current = stored.current;
     this.chosen = this.find(stored.chosen);
     this.changed();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // run: one run at a time, from the request to its end, in a session or alone.
-import { ask, events, part } from "./api.js";
+import { ask, events, part, Problem } from "./api.js";
 import { byId, notice } from "./dom.js";
 import { Output, statusLine } from "./output.js";
 
 export class Runner {
   constructor({ editor, findings, history, files, tree }) {
     Object.assign(this, { editor, findings, history, files, tree });
-    this.going = null; // {id, node, abort, interrupted}
+    this.going = null; // {node, abort, interrupted}
     this.singles = 0;
     this.runs = 0; // of the page, of all kinds: told to who waits for the end of one
     byId("run").addEventListener("click", () => this.run());
@@ -38,7 +38,7 @@ export class Runner {
       return;
     const code = this.editor.text;
     const output = new Output((place) => this.editor.goTo(place));
-    this.going = { abort: new AbortController(), id: null, node: null, interrupted: false };
+    this.going = { abort: new AbortController(), node: null, interrupted: false };
     this.show("run", output, "running");
     let result = null;
     try {
@@ -95,19 +95,19 @@ export class Runner {
   async follow(path, json, output) {
     let result = null;
     for await (const { event, data } of events(path, json, this.going.abort.signal)) {
-      if (event === "started")
-        this.going.id = data.id;
-      else if (event === "stdout" || event === "stderr")
+      if (event === "stdout" || event === "stderr")
         output.text(event, data.text);
       else if (event === "display")
         output.display(data);
       else if (event === "finding")
         output.finding(data);
+      else if (event === "problem")
+        throw new Problem(data.status, data.detail);
       else if (event === "result")
         result = data;
     }
     if (!result)
-      throw new Error("The daemon ended the run without a result.");
+      throw new Problem(0, "The daemon ended the run without a result.");
     return result;
   }
 
@@ -119,25 +119,23 @@ export class Runner {
 
   failed(error, output) {
     const stopped = error.name === "AbortError";
-    output.failure(stopped ? "The run was given up." : error.message);
+    output.failure(stopped ? "Ended by closing its connection; what it left is not known." : error.message);
     this.show("run", output, stopped ? "cancelled" : "internal_error");
   }
 
-  // Once politely; a second time the connection is closed, which ends the run as well.
+  // A session's run gets a KeyboardInterrupt first. Whose client goes away is ended: that is
+  // the way for a single run, and for the second time.
   async interrupt() {
     const { going } = this;
     if (!going)
       return;
-    if (going.interrupted || !(going.node || going.id)) {
+    if (going.interrupted || !going.node) {
       going.abort.abort();
       return;
     }
     going.interrupted = true;
     try {
-      if (going.node)
-        await ask("POST", `v1/sessions/${part(going.node.session)}/interrupt`);
-      else
-        await ask("DELETE", `v1/runs/${part(going.id)}`);
+      await ask("POST", `v1/sessions/${part(going.node.session)}/interrupt`);
     } catch (error) {
       if (this.going === going)
         notice(error.message);
