@@ -65,7 +65,7 @@ class Server:
     def __init__(self, product, name, templates=None, **numbers):
         place = product.directory(name)
         text = configuration(templates or {"bare": (1, 1)}, **numbers)
-        self.daemon = Daemon(product, place, text, "--listen", "127.0.0.1:0")
+        self.daemon = Daemon(product, place, text, listen=("127.0.0.1:0",))
         said = self.daemon.says("serving HTTP on")
         self.url = re.search(r"http://\S+", said)[0] + "/"
         self.port = int(self.url.rsplit(":", 1)[1].rstrip("/"))

@@ -10,10 +10,10 @@
 // be inline, and nothing is loaded but what stands in the markup as data:. A second policy
 // inside the frame takes away what this document needs for itself (script-src 'self').
 //
-// Such a frame can tell nobody how tall it is, so its height is estimated from a copy of the
-// markup that is parsed but never shown, and the user may pull it larger.
+// Such a frame can tell nobody how tall it is, so its height is estimated from the text of
+// the markup, which is parsed nowhere else, and the user may pull it larger.
 const INSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:";
-const LINE_PX = 22, ROW_PX = 27, TALLEST_PX = 460, SMALLEST_PX = 44;
+const LINE_PX = 22, ROW_PX = 27, TALLEST_PX = 460, SMALLEST_PX = 44, IMAGE_PX = 150;
 const LOOKS = `
 :root { color-scheme: SCHEME; font: 13px/1.5 system-ui, sans-serif; }
 body { margin: 6px 8px; background: light-dark(#fff, #15191e); }
@@ -27,35 +27,29 @@ img, svg { max-width: 100%; height: auto; }`;
 // The one place of the page that makes a document of text, where browsers can hold us to it.
 const markup = globalThis.trustedTypes?.createPolicy("guest", { createHTML: (text) => text }) ?? { createHTML: (text) => text };
 
-// Pixels that a length of SVG says, or 0.
-function pixels(text) {
-  const [, number, unit] = /^([\d.]+)(px|pt|in|)$/.exec(text ?? "") ?? [];
-  return number ? Number(number) * { px: 1, "": 1, pt: 4 / 3, in: 96 }[unit] : 0;
+// Pixels that an attribute of SVG's says, or 0.
+function pixels(tag, name) {
+  const [, number, unit] = new RegExp(`\\s${name}\\s*=\\s*["']?([\\d.]+)(px|pt|in|)["'\\s>]`, "i").exec(tag) ?? [];
+  return number ? Number(number) * { px: 1, "": 1, pt: 4 / 3, in: 96 }[unit.toLowerCase()] : 0;
 }
 
-function pictureHeight(svg, width) {
-  const [, , boxWidth, boxHeight] = (svg.getAttribute("viewBox") ?? "").split(/[\s,]+/).map(Number);
-  const own = pixels(svg.getAttribute("width")) || boxWidth || 300;
-  const tall = pixels(svg.getAttribute("height")) || (boxWidth ? own * boxHeight / boxWidth : 150);
+function pictureHeight(tag, width) {
+  const [, wide, high] = /viewBox\s*=\s*["']?[\s\d.,-]*?([\d.]+)[\s,]+([\d.]+)\s*["'>]/i.exec(tag) ?? [];
+  const own = pixels(tag, "width") || Number(wide) || 300;
+  const tall = pixels(tag, "height") || (wide ? own * high / wide : 150);
   return tall * Math.min(1, width / own);
 }
 
+const count = (text, pattern) => text.match(pattern)?.length ?? 0;
+
 function estimate(text, width) {
-  const parsed = new DOMParser().parseFromString(markup.createHTML(text), "text/html");
-  parsed.querySelectorAll("style, script, title").forEach((node) => node.remove());
-  let height = 20;
-  for (const svg of parsed.querySelectorAll("svg")) {
-    height += pictureHeight(svg, width);
-    svg.remove();
-  }
-  for (const table of parsed.querySelectorAll("table")) {
-    height += ROW_PX * table.querySelectorAll("tr").length + 8;
-    table.remove();
-  }
-  height += 150 * parsed.querySelectorAll("img").length;
-  const lines = parsed.body.textContent.split("\n").length + parsed.querySelectorAll("p, div, li, h1, h2, h3, br").length;
-  const characters = parsed.body.textContent.replace(/\s+/g, " ").trim().length;
-  return height + LINE_PX * Math.max(Math.min(lines, characters), Math.ceil(characters * 7 / width));
+  const shown = text.replace(/<(style|script|title)\b[\s\S]*?<\/\1\s*>|<!--[\s\S]*?-->/gi, "");
+  const rest = shown.replace(/<table\b[\s\S]*?<\/table\s*>|<svg\b[\s\S]*?<\/svg\s*>/gi, "");
+  const characters = rest.replace(/<[^>]*>/g, "").replace(/\s+/g, " ").trim().length;
+  const lines = characters ? 1 + count(rest, /<(p|div|li|h\d|br|pre)\b|\n/gi) : 0;
+  return 20 + ROW_PX * count(shown, /<tr\b/gi) + 8 * count(shown, /<table\b/gi) + IMAGE_PX * count(shown, /<img\b/gi) +
+    LINE_PX * Math.max(Math.min(lines, characters), Math.ceil(characters * 7 / width)) +
+    (shown.match(/<svg\b[^>]*>/gi) ?? []).reduce((sum, tag) => sum + pictureHeight(tag, width), 0);
 }
 
 addEventListener("message", ({ source, origin, data }) => {

@@ -94,11 +94,18 @@ export class History {
 
   // Names a head's state, for the user and for every other client of the session.
   async name(node, name) {
-    const before = node.checkpoint;
-    await this.checkpoint(node, name);
-    node.name = name;
-    if (before && before !== name)
-      await this.drop(node.session, before);
+    // One state has one name: the one before it goes first.
+    if (node.checkpoint && node.checkpoint !== name) {
+      await this.drop(node.session, node.checkpoint);
+      node.checkpoint = null;
+    }
+    try {
+      await this.checkpoint(node, name);
+      node.name = name;
+    } catch (error) {
+      await this.keep(node);
+      throw error;
+    }
     this.changed();
   }
 

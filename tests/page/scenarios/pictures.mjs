@@ -25,7 +25,7 @@ HTML("<style>td { color: rgb(1, 2, 3) }</style><table>" + "".join(f"<tr><td>{n}<
   assert.ok(frame.height >= table.height && frame.height < table.height + 80, `a frame of ${frame.height} px for ${table.height}`);
   await stage.screenshot("pictures");
 
-  await page.locator("figure", { has: picture }).getByRole("button", { name: "As text" }).click();
+  await page.locator("figure", { has: page.locator("img.picture") }).getByRole("button", { name: "As text" }).click();
   await stage.expectOutput(/IPython|Image/);
   const download = page.waitForEvent("download");
   await page.locator("figure", { has: page.locator("iframe.svg") }).getByRole("button", { name: "Save" }).click();
