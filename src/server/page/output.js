@@ -81,18 +81,36 @@ function frameSource(frame) {
     characters.slice(endColumn - 1).join("").trimEnd());
 }
 
+const isOwn = (frame) => frame.file === "main.py" || /^<run \d+>$/.test(frame.file);
+
+function frameItem(frame, goTo) {
+  const own = isOwn(frame);
+  const where = `${own ? "" : `${frame.file.split("/").slice(-2).join("/")}, `}${frame.line ? `line ${frame.line}` : "?"}${frame.function && frame.function !== "<module>" ? ` in ${frame.function}` : ""}`;
+  return element("li", {},
+    own && frame.line ? element("button", { type: "button", class: "plain place", onclick: () => goTo(frame) }, where) : element("span", { class: "place", title: frame.file }, where),
+    frameSource(frame));
+}
+
+// The frames of the user's code and the last of all; of libraries in between, how many.
+function frameItems(frames, goTo) {
+  const items = [];
+  let others = 0;
+  for (const [n, frame] of frames.entries()) {
+    const shown = isOwn(frame) || n === frames.length - 1;
+    if (shown && others)
+      items.push(element("li", { class: "quiet" }, `${plural(others, "frame")} of libraries`));
+    others = shown ? 0 : others + 1;
+    if (shown)
+      items.push(frameItem(frame, goTo));
+  }
+  return items;
+}
+
 function errorNode(error, goTo) {
-  const frames = error.frames.map((frame) => {
-    const own = frame.file === "main.py" || /^<run \d+>$/.test(frame.file);
-    const where = `${own ? "" : `${frame.file}, `}${frame.line ? `line ${frame.line}` : "?"}${frame.function && frame.function !== "<module>" ? ` in ${frame.function}` : ""}`;
-    return element("li", {},
-      own && frame.line ? element("button", { type: "button", class: "plain place", onclick: () => goTo(frame) }, where) : element("span", { class: "place" }, where),
-      frameSource(frame));
-  });
   return element("section", { class: "error", "aria-label": "Error" },
     element("p", { class: "message" }, element("strong", {}, error.type), error.message ? `: ${error.message}` : ""),
     error.hint && element("p", { class: "hint" }, error.hint),
-    frames.length > 0 && element("ol", { class: "frames", "aria-label": "Where" }, ...frames),
+    error.frames.length > 0 && element("ol", { class: "frames", "aria-label": "Where" }, ...frameItems(error.frames, goTo)),
     error.traceback && element("details", {}, element("summary", {}, "Traceback"), element("pre", {}, withoutEscapes(error.traceback))));
 }
 

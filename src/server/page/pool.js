@@ -3,7 +3,7 @@
 // it offers.
 import { ask } from "./api.js";
 import { byId, element } from "./dom.js";
-import { bytes, plural } from "./text.js";
+import { plural } from "./text.js";
 
 const EVERY_MS = 2000, AFTER_FAILURE_MS = 8000;
 
@@ -17,6 +17,24 @@ function offer(select, names, first) {
   select.value = names.includes(chosen) ? chosen : "";
 }
 
+// A field for a limit: what holds when nothing is typed, and what may be typed.
+function bound(field, { default: initial, least, most }, unit) {
+  field.placeholder = `${initial / unit}`;
+  field.min = Math.ceil(least / unit);
+  field.max = Math.floor(most / unit);
+}
+
+const of = (name, now, most, title) => gauge(name, most ? `${now} of ${most}` : `${now}`, title);
+
+// What a session is best begun from that shall run this code first: sessions, unlike runs,
+// are not looked at for that by the daemon. The richest that is named comes last.
+const IMPORTS = [["numpy", /numpy/], ["pandas", /pandas/], ["plot", /matplotlib|seaborn|\.plot\b/]];
+
+export function templateFor(code) {
+  const offered = [...byId("template").options].map(({ value }) => value);
+  return IMPORTS.findLast(([name, pattern]) => offered.includes(name) && pattern.test(code))?.[0] ?? "";
+}
+
 export class Pool {
   constructor() {
     this.timer = 0;
@@ -27,8 +45,11 @@ export class Pool {
   async start() {
     try {
       const info = await ask("GET", "v1/info");
-      offer(byId("policy"), info.policies.map((policy) => policy.name ?? policy), "default");
-      offer(byId("template"), info.templates.map((template) => template.name), "auto");
+      offer(byId("policy"), info.policies, "default");
+      offer(byId("template"), info.templates.map(({ name }) => name), "auto");
+      const { time_ms: time, memory_bytes: memory } = info.limits;
+      bound(byId("time"), time, 1000);
+      bound(byId("memory"), memory, 1048576);
     } catch {
       // The poll says it.
     }
@@ -51,8 +72,7 @@ export class Pool {
   show(info) {
     byId("pool").replaceChildren(
       ...info.templates.map(({ name, parked }) => gauge(name, `${parked}`, `${plural(parked, "cell")} of ${name} parked, waiting for code`)),
-      gauge("runs", `${info.runs}`, "runs that go on now"),
-      gauge("sessions", `${info.sessions}`, "sessions that live now"),
-      gauge("memory", bytes(info.memory_bytes), "of all cells together"));
+      of("runs", info.tenant.runs, info.tenant.runs_max, "runs of yours that go on now"),
+      of("sessions", info.tenant.sessions, info.tenant.sessions_max, "sessions of yours that live now"));
   }
 }

@@ -3,6 +3,7 @@
 import { ask, events, part, Problem } from "./api.js";
 import { byId, notice } from "./dom.js";
 import { Output, statusLine } from "./output.js";
+import { templateFor } from "./pool.js";
 
 export class Runner {
   constructor({ editor, findings, history, files, tree }) {
@@ -29,7 +30,8 @@ export class Runner {
 
   // What is asked for beside the code. Template and memory are a session's from its beginning.
   wish() {
-    const limits = this.limits(), policy = this.policy(), template = byId("template").value;
+    const limits = this.limits(), policy = this.policy();
+    const template = byId("template").value || (this.single() ? "" : templateFor(this.editor.text));
     return { ...Object.keys(limits).length && { limits }, ...policy && { policy }, ...template && { template } };
   }
 

@@ -92,7 +92,7 @@ export class Tree {
       return "Its session has ended.";
     if (node.notKept)
       return `It has no checkpoint: ${node.notKept}`;
-    return node.result?.session?.run || node.kind === "start" ? "Its checkpoint was given up for newer ones." : "It left no state to return to.";
+    return node.leaf ? "It left no state to return to." : "Its checkpoint was given up for newer ones.";
   }
 
   async act(action, done) {
