@@ -98,6 +98,13 @@ export class Stage {
     return this.page.locator("#output iframe.guest").nth(n).contentFrame().locator("iframe").contentFrame();
   }
 
+  async choosePolicy(name) {
+    const options = this.page.locator(".options summary");
+    await options.click();
+    await this.page.locator("#policy").selectOption(name);
+    await options.click();
+  }
+
   // A run of the history by its number.
   node(number) {
     return this.page.locator("#tree [role=treeitem] > .label", { has: this.page.locator(".number", { hasText: new RegExp(`^${number}$`) }) });

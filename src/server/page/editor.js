@@ -120,6 +120,12 @@ export class Editor {
     })).sort((a, b) => a.from - b.from)));
   }
 
+  // What a finding is about: the text of its range, without the quotes of a string.
+  named(place) {
+    const { from, to } = range(this.view.state.doc, place);
+    return this.view.state.sliceDoc(from, to).replace(/^[a-z]*(['"])(.*)\1$/i, "$2");
+  }
+
   // Selects a range and takes the focus.
   goTo(place) {
     const { from, to } = range(this.view.state.doc, place);

@@ -67,6 +67,10 @@ export class Files {
     }));
   }
 
+  has(path) {
+    return [...byId("files").children].some((row) => row.dataset.path === path);
+  }
+
   async refresh() {
     let rows = [];
     if (this.single()) {
@@ -101,7 +105,7 @@ export class Files {
         notice(error.message);
       }
     };
-    return element("li", {},
+    return element("li", { "data-path": path },
       button(path, act(async () => save(await fetchBlob(), name)), { class: "plain path", title: "Fetch", "aria-label": `Fetch ${path}` }),
       word && element("span", { class: "quiet" }, word),
       element("span", { class: "size" }, bytes(size)),

@@ -5,6 +5,7 @@ import { byId, element } from "./dom.js";
 import { plural } from "./text.js";
 
 const PAUSE_MS = 350;
+const ABOUT_NAMES = new Set(["undefined-name", "file-not-found"]);
 const WORDS = { block: "refused", warn: "warning", note: "note" };
 
 // One finding as an entry of a list, which leads to its place in the code.
@@ -18,10 +19,10 @@ export function findingItem(finding, goTo) {
 }
 
 export class Findings {
-  // policy(): the name of the one to judge by, or "".
-  constructor(editor, policy) {
-    this.editor = editor;
-    this.policy = policy;
+  // policy(): the name of the one to judge by, or "". known(name): whether the session has
+  // seen this name, of a variable or a file: a check is about code that stands alone.
+  constructor(editor, { policy, known }) {
+    Object.assign(this, { editor, policy, known });
     this.timer = 0;
     this.asked = 0;
   }
@@ -43,7 +44,7 @@ export class Findings {
       const verdict = await ask("POST", "v1/check", { json: { code, ...this.policy() && { policy: this.policy() } }, quiet: true });
       // An answer about text that is not there any more would underline the wrong words.
       if (mine === this.asked && code === this.editor.text)
-        this.show(verdict);
+        this.show({ ...verdict, findings: verdict.findings.filter((finding) => !ABOUT_NAMES.has(finding.rule) || !this.known(this.editor.named(finding))) });
     } catch (error) {
       if (mine === this.asked)
         byId("verdict").textContent = `not known: ${error.message}`;

@@ -44,6 +44,16 @@ export class History {
     return added;
   }
 
+  // Whether a run from which the head comes mentions a name.
+  mentions(name) {
+    const word = (text) => text.split(/[^\p{L}\p{N}_]+/u).includes(name);
+    for (let node = this.head; node; node = this.find(node.parent)) {
+      if (word(node.code))
+        return true;
+    }
+    return false;
+  }
+
   // A session to run in: the current one, or a fresh one.
   async session(wish) {
     if (!this.current) {

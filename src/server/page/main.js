@@ -36,9 +36,12 @@ const editor = new Editor(byId("editor"), {
   },
   run: () => runner.run(),
 });
-const findings = new Findings(editor, () => byId("policy").value);
-const history = new History(() => tree?.draw());
 const single = () => byId("mode").value === "once";
+const history = new History(() => tree?.draw());
+const findings = new Findings(editor, {
+  policy: () => byId("policy").value,
+  known: (name) => !single() && (history.mentions(name) || files.has(name)),
+});
 const files = new Files({
   session: () => history.session(runner.wish()),
   current: () => history.current,
@@ -55,7 +58,10 @@ const tree = new Tree(history, {
 runner = new Runner({ editor, findings, history, files });
 
 byId("policy").addEventListener("change", () => findings.now());
-byId("mode").addEventListener("change", () => files.refresh());
+byId("mode").addEventListener("change", () => {
+  files.refresh();
+  findings.now();
+});
 byId("help-open").addEventListener("click", () => byId("help-dialog").showModal());
 watchKeyButton();
 

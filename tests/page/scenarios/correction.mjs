@@ -13,7 +13,7 @@ export default async function (stage) {
   assert.equal(await stage.run(), "ok");
   await stage.expectOutput(/value\s+0\.0/);
 
-  await page.locator("#policy").selectOption("strict");
+  await stage.choosePolicy("strict");
   assert.equal(await stage.run("import os\nos.system('id')"), "blocked, nothing ran");
   await stage.expectOutput(/SecurityError: module 'os' is not allowed/);
   assert.match(await page.locator("#output .error .hint").innerText(), /os\.system/);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 export default async function (stage) {
   const page = await stage.open();
-  await page.locator("#policy").selectOption("strict");
+  await stage.choosePolicy("strict");
   await stage.type("# 🐍 counted as one\ns = '🐍'; import subprocess; subprocess.run(['ls'])\nprnt(s)\n");
   await page.locator("#verdict.block").waitFor();
   const marked = await page.locator("#editor .cm-lintRange-error").allTextContents();
