@@ -62,20 +62,16 @@ def browser(screenshots):
 class Server:
     """A daemon that serves HTTP on a free port of loopback."""
 
-    def __init__(self, product, name, templates=None, **numbers):
-        place = product.directory(name)
-        text = configuration(templates or {"bare": (1, 1)}, **numbers)
+    def __init__(self, product, place, text):
         self.daemon = Daemon(product, place, text, listen=("127.0.0.1:0",))
         said = self.daemon.says("serving HTTP on")
+        assert said, self.daemon.lines
         self.url = re.search(r"http://\S+", said)[0] + "/"
         self.port = int(self.url.rsplit(":", 1)[1].rstrip("/"))
-
-    def close(self):
-        self.daemon.close()
 
 
 @pytest.fixture(scope="session")
 def server(product):
-    server = Server(product, "page", TEMPLATES)
+    server = Server(product, product.directory("page"), configuration(TEMPLATES))
     yield server
-    server.close()
+    server.daemon.close()

@@ -3,6 +3,7 @@
 
 Screenshots are in page/ of the build directory. EXECPY_PICTURE=1 makes docs/page.png anew."""
 import filecmp
+import hashlib
 import http.client
 import os
 import re
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import Server
 from harness import host, node
+from harness.daemon import configuration
 
 HERE = Path(__file__).resolve().parent
 SOURCES = host.REPOSITORY / "src/server/page"
@@ -30,6 +33,19 @@ def test_scenario(browser, server, scenario):
 @pytest.mark.skipif("EXECPY_PICTURE" not in os.environ, reason="only with --full")
 def test_picture(browser, server):
     browser.play("picture", server.url, picture=str(host.REPOSITORY / "docs/page.png"))
+
+
+def test_key(browser, product):
+    key = "execpy_" + "k" * 43
+    place = product.directory("page-keys")
+    keys = place / "keys.yaml"
+    keys.write_text(f"keys:\n  - name: ada\n    sha256: {hashlib.sha256(key.encode()).hexdigest()}\n")
+    keys.chmod(0o600)
+    server = Server(product, place, f"keys: {keys}\n" + configuration({"bare": (1, 2)}))
+    try:
+        browser.play("key", server.url, key=key)
+    finally:
+        server.daemon.close()
 
 
 # -- how it is served ---------------------------------------------------------------------------

@@ -10,6 +10,9 @@ export class Problem extends Error {
   }
 }
 
+// Whether what was asked about is not there, or not any more.
+export const isGone = (error) => error.status === 404 || error.status === 410;
+
 async function problem(response) {
   let said;
   try {

@@ -35,6 +35,7 @@ export class Files {
       sign.hidden = true;
       if (holdsFiles(event)) {
         event.preventDefault();
+        event.stopPropagation(); // the editor would type them in
         this.add([...event.dataTransfer.files]);
       }
     }, { capture: true });

@@ -7,7 +7,7 @@
 // branch (`fork`) is a session of its own, which begins at its node. A session's head is the
 // node whose variables it has now; a run that crashed or was refused left no state, so it is
 // a leaf and the head stays where it was.
-import { ask, part, Problem } from "./api.js";
+import { ask, isGone, part, Problem } from "./api.js";
 
 const CHECKPOINTS_MAX = 8; // of a session (SESSION_CHECKPOINTS in docs/limits.md)
 const STORE = "execpy.history";
@@ -212,7 +212,7 @@ export class History {
     this.chosen = this.find(stored.chosen);
     this.changed();
     for (const id of [...this.sessions.keys()])
-      await ask("GET", `v1/sessions/${part(id)}`).catch((error) => error.status === 404 && this.gone(id));
+      await ask("GET", `v1/sessions/${part(id)}`).catch((error) => isGone(error) && this.gone(id));
   }
 
   // A session ended without us: of itself, by its age, or with the daemon.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool: the daemon's numbers, asked again while the page can be seen, and the choices that
 // it offers.
-import { ask } from "./api.js";
+import { ask, send } from "./api.js";
 import { byId, element } from "./dom.js";
-import { plural } from "./text.js";
+import { bytes, plural } from "./text.js";
 
 const EVERY_MS = 2000, AFTER_FAILURE_MS = 8000;
 
@@ -24,7 +24,17 @@ function bound(field, { default: initial, least, most }, unit) {
   field.max = Math.floor(most / unit);
 }
 
-const of = (name, now, most, title) => gauge(name, most ? `${now} of ${most}` : `${now}`, title);
+// The samples of a text of Prometheus': {name: [[{label: value}, number], …]}. Of its format
+// only what the daemon writes.
+function samples(text) {
+  const found = {};
+  for (const line of text.split("\n")) {
+    const [, name, labels = "", value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    if (name)
+      (found[name] ??= []).push([Object.fromEntries([...labels.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, word]) => [key, word])), Number(value)]);
+  }
+  return found;
+}
 
 // What a session is best begun from that shall run this code first: sessions, unlike runs,
 // are not looked at for that by the daemon. The richest that is named comes last.
@@ -60,7 +70,8 @@ export class Pool {
     clearTimeout(this.timer);
     let pause = EVERY_MS;
     try {
-      this.show(await ask("GET", "v1/info", { quiet: true }));
+      const response = await send("GET", "metrics", { accept: "text/plain", quiet: true });
+      this.show(samples(await response.text()));
     } catch (error) {
       pause = AFTER_FAILURE_MS;
       byId("pool").replaceChildren(gauge("daemon", error.message, "", "bad"));
@@ -69,10 +80,14 @@ export class Pool {
       this.timer = setTimeout(() => this.poll(), pause);
   }
 
-  show(info) {
+  show(found) {
+    const one = (name) => found[name]?.[0][1] ?? 0;
+    const queue = one("execpy_queue_length");
     byId("pool").replaceChildren(
-      ...info.templates.map(({ name, parked }) => gauge(name, `${parked}`, `${plural(parked, "cell")} of ${name} parked, waiting for code`)),
-      of("runs", info.tenant.runs, info.tenant.runs_max, "runs of yours that go on now"),
-      of("sessions", info.tenant.sessions, info.tenant.sessions_max, "sessions of yours that live now"));
+      ...(found.execpy_pool_parked ?? []).map(([{ template }, parked]) => gauge(template, `${parked}`, `${plural(parked, "cell")} of ${template} parked, waiting for code`)),
+      gauge("runs", `${one("execpy_runs_running")}`, "runs that go on now"),
+      ...queue ? [gauge("waiting", `${queue}`, "requests that wait for a cell", "warn")] : [],
+      gauge("sessions", `${one("execpy_sessions")}`, "sessions that live now"),
+      gauge("memory", bytes(one("execpy_memory_bytes")), "held by templates and parked cells"));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // run: one run at a time, from the request to its end, in a session or alone.
-import { ask, events, part, Problem } from "./api.js";
+import { ask, events, isGone, part, Problem } from "./api.js";
 import { byId, notice } from "./dom.js";
 import { Output, statusLine } from "./output.js";
 import { templateFor } from "./pool.js";
@@ -86,7 +86,7 @@ export class Runner {
       this.ended(`run ${node.number ?? ""}`, output, result);
     } catch (error) {
       await this.history.ended(node, null);
-      if (error.status === 404)
+      if (isGone(error))
         this.history.gone(id);
       throw error;
     }
