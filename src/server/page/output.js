@@ -66,6 +66,18 @@ class Stream {
     if (this.dropped)
       this.pre.dataset.dropped = `${plural(this.dropped, "character")} more are not shown`;
   }
+
+  // Takes a text off the end, if it is what stands there.
+  cut(tail) {
+    if (this.waiting)
+      this.flush();
+    const text = this.done.data + this.open.data;
+    if (!tail || !text.endsWith(tail))
+      return;
+    this.done.data = text.slice(0, -tail.length);
+    this.open.data = "";
+    this.pre.hidden = this.done.data === "";
+  }
 }
 
 // The line of code that a frame stands for, with what is meant marked.
@@ -161,7 +173,9 @@ export class Output {
     for (const bundle of result.displays.slice(this.displays))
       this.display(bundle);
     const { output, anomaly, error, value, session } = result;
-    // What the error says already is not said twice.
+    // What the error says already is not said twice, be it a finding or Python's own words.
+    if (error?.traceback && this.stream?.name === "stderr")
+      this.stream.cut(withoutEscapes(error.traceback));
     if (!this.findings) {
       result.findings.filter(({ message, line }) => result.status !== "blocked" || message !== error.message || line !== error.frames[0]?.line)
         .forEach((finding) => this.finding(finding));

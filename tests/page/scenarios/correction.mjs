@@ -6,6 +6,7 @@ export default async function (stage) {
   const page = await stage.open();
   assert.equal(await stage.run("def mean(rows):\n    return sum(rows) / len(rows)\n\nmean([])"), "error");
   await stage.expectOutput(/ZeroDivisionError: division by zero/);
+  assert.equal((await stage.output()).match(/ZeroDivisionError/g).length, 1, "said once");
   assert.equal(await page.locator("#output .frames mark").last().innerText(), "sum(rows) / len(rows)");
   await page.getByRole("button", { name: "line 2 in mean" }).click();
   await page.keyboard.insertText("sum(rows) / max(len(rows), 1)");
