@@ -13,8 +13,11 @@ const browser = await chromium.launch({
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"],
 });
 
+// Scenarios are tabs of one profile, so the page's scripts are compiled once.
+const profile = await browser.newContext({ acceptDownloads: true, reducedMotion: "reduce" });
+
 async function play(order) {
-  const stage = new Stage(browser, order);
+  const stage = new Stage(browser, profile, order);
   try {
     const { default: scenario } = await import(`./scenarios/${order.scenario}.mjs`);
     await scenario(stage, order);

@@ -4,28 +4,35 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 
 export class Stage {
-  constructor(browser, { url, screenshots, slow }) {
-    Object.assign(this, { browser, url, screenshots });
+  constructor(browser, profile, { url, screenshots, slow }) {
+    Object.assign(this, { browser, profile, url, screenshots });
     this.patience_ms = 20000 * slow;
-    this.contexts = [];
+    this.opened = []; // contexts of its own, and tabs of the profile
     this.complaints = [];
     this.heard = []; // what any frame wrote to the console
     this.allowed = /^$/; // complaints that a scenario is about
   }
 
   async close() {
-    await Promise.all(this.contexts.map((context) => context.close()));
+    await this.page?.evaluate(() => localStorage.clear()).catch(() => {});
+    await Promise.all(this.opened.map((one) => one.close()));
   }
 
-  // The page in a tab of its own, ready to be used.
-  async open({ width = 1280, height = 800, dark = false, phone = false, ready = true } = {}) {
-    const context = await this.browser.newContext({
-      viewport: { width, height }, colorScheme: dark ? "dark" : "light",
-      hasTouch: phone, isMobile: phone, acceptDownloads: true,
-    });
-    this.contexts.push(context);
-    context.setDefaultTimeout(this.patience_ms);
+  // A profile of its own, say a phone's.
+  async context(options) {
+    const context = await this.browser.newContext(options);
+    this.opened.push(context);
+    return context;
+  }
+
+  // The page in a fresh tab, ready to be used.
+  async open({ width = 1280, height = 800, phone = false, ready = true } = {}) {
+    const viewport = { width, height };
+    const context = phone ? await this.context({ viewport, hasTouch: true, isMobile: true, reducedMotion: "reduce" }) : this.profile;
     const page = this.page = await context.newPage();
+    this.opened.push(page);
+    page.setDefaultTimeout(this.patience_ms);
+    await page.setViewportSize(viewport);
     page.on("pageerror", (error) => this.complaints.push(`error: ${error.stack}`));
     page.on("console", (message) => {
       this.heard.push(message.text());

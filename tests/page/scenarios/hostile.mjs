@@ -21,7 +21,8 @@ const markup = (canary, how) => `
 <a id="js" href="javascript:console.log('${how} link')">js</a>
 <input autofocus onfocus='console.log("${how} focus")'>`;
 const refresh = (canary, how) => `<meta http-equiv="refresh" content="0;url=${canary}/${how}-refresh"><p>refresh</p>`;
-const links = ["#send", "#top", "#popup", "#self", "#js"];
+// The last is refused by another document than the others, and leaves its frame empty.
+const links = ["#send", "#top", "#popup", "#js", "#self"];
 
 export default async function (stage) {
   const asked = [];
@@ -37,19 +38,14 @@ export default async function (stage) {
     stage.allowed = new RegExp(`Framing '${canary}|Running the JavaScript URL`);
     await control(stage, canary, got);
     const page = await stage.open();
-    const title = await page.title();
+    const title = await page.title(), popups = [];
+    page.on("popup", (popup) => popups.push(popup.url()));
     for (const how of ["html", "svg"]) {
       const text = how === "svg" ? `<svg xmlns="http://www.w3.org/2000/svg" width="300" height="200"><foreignObject width="300" height="200">${markup(canary, how)}</foreignObject></svg>` : markup(canary, how);
       assert.equal(await stage.run(`class Shown:\n    def _repr_${how}_(self):\n        return ${JSON.stringify(text)}\nShown()`), "ok");
-      for (const link of how === "html" ? links : []) {
-        const place = stage.guest().locator(link);
-        await place.waitFor({ state: "attached" });
-        await place.dispatchEvent("click");
+      for (const link of links) {
+        await stage.guest().locator(link).dispatchEvent("click");
         await page.waitForTimeout(30);
-        // Where a frame was refused to go nothing is left: show it afresh.
-        const toggle = page.locator("#output").getByRole("button", { name: "As text" });
-        await toggle.click();
-        await toggle.click();
       }
     }
     assert.equal(await stage.run(`class Shown:\n    def _repr_html_(self):\n        return ${JSON.stringify(refresh(canary, "html"))}\nShown()`), "ok");
@@ -63,7 +59,7 @@ export default async function (stage) {
     assert.deepEqual(["html", "svg", "text"].flatMap(got), []);
     assert.equal(await page.title(), title);
     assert.equal(new URL(page.url()).origin, new URL(stage.url).origin);
-    assert.equal(page.context().pages().length, 1, "no popup");
+    assert.deepEqual(popups, []);
     await stage.screenshot("hostile");
   } finally {
     server.closeAllConnections();
@@ -72,9 +68,7 @@ export default async function (stage) {
 }
 
 async function control(stage, canary, got) {
-  const context = await stage.browser.newContext();
-  stage.contexts.push(context);
-  const page = await context.newPage();
+  const page = await (await stage.context()).newPage();
   page.on("console", (message) => stage.heard.push(message.text()));
   await page.setContent(markup(canary, "control"), { waitUntil: "load" });
   await page.evaluate(() => document.querySelector("#js").click());

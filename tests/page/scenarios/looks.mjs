@@ -34,33 +34,47 @@ function contrasts() {
   return worst;
 }
 
-async function look(stage, name, options) {
+async function ran(stage, options) {
   const page = await stage.open(options);
   await stage.run();
   await page.locator("#output img.picture").waitFor();
   await stage.guest().locator("td").first().waitFor();
+  return page;
+}
+
+async function look(stage, name, options = {}) {
+  const { page } = stage;
   await page.waitForTimeout(200);
   const [ratio, whose] = await page.evaluate(contrasts);
   assert.ok(ratio >= 4.5, `${name}: a contrast of ${ratio.toFixed(2)}: ${whose}`);
   const { wide, room } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, room: innerWidth }));
   assert.ok(wide <= room, `${name}: ${wide} px wide in ${room}`);
-  await stage.screenshot(name, { fullPage: options.phone });
-  return page;
+  await stage.screenshot(name, options);
 }
 
 const ground = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+// In a frame it is the page's, which is told to it.
+const paper = (stage) => stage.guest().locator("body").evaluate((body) => getComputedStyle(body).backgroundColor);
 
 export default async function (stage) {
-  const light = await look(stage, "light", { width: 1280, height: 760 });
-  const dark = await look(stage, "dark", { width: 1280, height: 760, dark: true });
-  assert.notEqual(await ground(light), await ground(dark));
+  const page = await ran(stage, { width: 1280, height: 760 });
+  await look(stage, "light");
+  const light = [await ground(page), await paper(stage)];
+  await page.emulateMedia({ colorScheme: "dark" });
+  await stage.guest().locator("td").first().waitFor();
+  await look(stage, "dark");
+  assert.notEqual(await ground(page), light[0]);
+  assert.notEqual(await paper(stage), light[1]);
+  await page.setViewportSize({ width: 900, height: 760 });
+  await look(stage, "narrow");
   // By hand, against what the system says, and it stays so.
-  await dark.locator("#theme").click();
-  assert.equal(await ground(dark), await ground(light));
-  await dark.reload();
-  assert.equal(await ground(dark), await ground(light));
-  await look(stage, "narrow", { width: 900, height: 760 });
-  const phone = await look(stage, "phone", { width: 390, height: 844, phone: true });
+  await page.locator("#theme").click();
+  assert.equal(await ground(page), light[0]);
+  await page.reload();
+  assert.equal(await ground(page), light[0]);
+
+  const phone = await ran(stage, { width: 390, height: 844, phone: true });
+  await look(stage, "phone", { fullPage: true });
   const small = await phone.evaluate(() => [...document.querySelectorAll("button:not(.plain):not(figure *), select, input")].filter((node) => node.checkVisibility() && node.getBoundingClientRect().height < 36).map((node) => node.outerHTML));
   assert.deepEqual(small, [], "too small for a finger");
 }
