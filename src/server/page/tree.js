@@ -80,7 +80,7 @@ export class Tree {
     place.replaceChildren(
       element("p", {}, element("strong", {}, title), " ", statusBadge(node.status)),
       element("p", { class: "buttons" },
-        button("Roll back to here", () => this.rollBack(node), { disabled: !possible || here }),
+        button(history.isHead(node) ? "Go on here" : "Roll back to here", () => this.rollBack(node), { disabled: !possible || here }),
         button("Branch", () => this.branch(node), { disabled: !possible, title: "A session more, with the variables of this run" }),
         button("Name…", () => this.naming(node), { disabled: !history.isHead(node) }),
         button("Edit", () => this.edit(node.code), { disabled: node.kind !== "run", title: "Put this run's code into the editor" })),
@@ -106,11 +106,13 @@ export class Tree {
     this.draw();
   }
 
+  // Of the head of another branch nothing needs to be rolled back.
   rollBack(node) {
+    const head = this.history.isHead(node);
     return this.act(async () => {
       const lost = await this.history.rollBack(node);
       return lost.length ? `Rolled back; lost: ${lost.join("; ")}.` : null;
-    }, "Rolled back: variables and files are as they were there.");
+    }, head ? "The next run goes on from there." : "Rolled back: variables and files are as they were there.");
   }
 
   branch(node) {

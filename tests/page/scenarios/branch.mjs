@@ -18,8 +18,8 @@ export default async function (stage) {
 
   // The session from which it came still has what it had. (Both count their runs on.)
   await page.locator("#tree .said", { hasText: "rows.append(2)" }).click();
-  if (await stage.action("Roll back to here").isEnabled())
-    await stage.action("Roll back to here").click();
+  if (await stage.action("Go on here").isEnabled())
+    await stage.action("Go on here").click();
   assert.equal(await stage.run("rows"), "ok");
   await stage.expectOutput(/\[1, 2\]/);
   await stage.screenshot("branch");
