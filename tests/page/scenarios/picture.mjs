@@ -2,11 +2,9 @@
 // The picture of the page in the documents.
 import assert from "node:assert/strict";
 
-const COUNT = `import pandas as pd, matplotlib
+const COUNT = `import pandas as pd, matplotlib.pyplot as plt
 ages = pd.Series([31, 44, 27, 39], name="age")`;
-const PLOT = `import matplotlib.pyplot as plt
-
-plt.style.use("ggplot")
+const PLOT = `plt.style.use("ggplot")
 fig, ax = plt.subplots(figsize=(4.6, 1.9))
 ax.bar(range(len(ages)), ages)
 ax.set_ylabel("age")
@@ -20,7 +18,8 @@ export default async function (stage, { picture }) {
   assert.equal(await stage.run("ages.mean"), "ok");
   assert.equal(await stage.run("ages / 0 + years"), "error");
   await stage.node(1).click();
-  await stage.action("Roll back to here").click();
+  await stage.action("Branch").click();
+  await page.locator("#tree [aria-current=step]", { hasText: "branch" }).waitFor();
   assert.equal(await stage.run("ages = ages.sort_values()"), "ok");
   assert.equal(await stage.run(PLOT), "ok");
   await stage.guest().locator("td").first().waitFor();
