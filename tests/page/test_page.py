@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: each scenario as a user meets it, in a browser, on a real daemon.
 
-Screenshots are in page/ of the build directory. EXECPY_PICTURE=1 makes docs/page.png anew."""
+Screenshots are in page/ of the build directory. With --full and EXECPY_PICTURE=1 docs/page.png is
+made anew."""
 import filecmp
 import hashlib
 import http.client
@@ -30,9 +31,10 @@ def test_scenario(browser, server, scenario):
     browser.play(scenario, server.url)
 
 
-@pytest.mark.skipif("EXECPY_PICTURE" not in os.environ, reason="only with --full")
-def test_picture(browser, server):
-    browser.play("picture", server.url, picture=str(host.REPOSITORY / "docs/page.png"))
+@pytest.mark.full
+def test_picture(browser, server, screenshots):
+    place = host.REPOSITORY / "docs" if "EXECPY_PICTURE" in os.environ else screenshots
+    browser.play("picture", server.url, picture=str(place / "page.png"))
 
 
 def test_key(browser, product):
