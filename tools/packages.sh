@@ -25,9 +25,10 @@ packages_of()
 	science)	# what the examples import, and the data that scripts expect to find
 		echo python3-numpy python3-pandas python3-matplotlib
 		echo fonts-dejavu-core tzdata ca-certificates ;;
-	test)		# unit and end-to-end tests; util-linux has unshare and setpriv
+	test)		# unit and end-to-end tests; util-linux has unshare and setpriv; the page is
+			# looked at in Chromium, driven from Node.js (tests/node has what comes from npm)
 		echo libcmocka-dev python3-pytest python3-jsonschema strace util-linux procps
-		echo openssl ;;
+		echo openssl chromium nodejs npm ;;
 	parity)		# the libraries that the tasks and attacks in tests/corpus import
 		packages_of science
 		echo python3-bs4 python3-cffi python3-chardet python3-cryptography

@@ -101,6 +101,8 @@ def suites(build, full):
                                 when="full" if folder in ("daemon", "sessions", "mcp", "serve") and mode == "user"
                                 and root else "always",
                                 aside=root and (mode == "user" or folder == "sessions")))
+    result.append(Suite("page", pytest("tests/page", "{report}", *long), "junit",
+                        {"EXECPY_SLOW": "3"}))
     for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),
                                ("e2e", "root", "full"), ("attacks", "user", "full")):
         if mode == "root" and not root:

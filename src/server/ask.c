@@ -359,7 +359,8 @@ int ask_environment(struct ask *ask, const json_t *object, struct error *err)
 		if (!is_plain_text(value) || !name[0] || strchr(name, '='))
 			return refuse(err, EINVAL,
 				      "env.%.60s must be a text, and its name without \"=\"", name);
-		if (asprintf(&ask->environment[count], "%s=%s", name, json_string_value(value)) < 0) {
+		if (asprintf(&ask->environment[count], "%s=%s", name, json_string_value(value)) <
+		    0) {
 			ask->environment[count] = NULL;
 			return fail(err, ENOMEM, "env");
 		}

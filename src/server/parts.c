@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-extern const struct server_part health_part, rest_part;
+extern const struct server_part health_part, page_part, rest_part;
 
 const struct server_part *const server_parts[] = {
 	&health_part,
+	&page_part,
 	&rest_part,
 	NULL,
 };

@@ -95,7 +95,7 @@ struct claim {
 	struct limits limits;
 	bool single; /* the client's only run: the template may go */
 	bool admitted, retried, started;
-	bool asked; /* a cell is being made for it, or for one before it */
+	bool asked;              /* a cell is being made for it, or for one before it */
 	struct session *session; /* in which it runs, or NULL */
 	bool begun, ended;       /* its code; a session's claim lasts until it is released */
 	int64_t asked_us;

@@ -110,7 +110,8 @@ static struct span join_chunks(struct span body)
 		long taken = chunks_take(&chunks, body, &data);
 
 		MUST(taken > 0);
-		memmove(to + joined.length, data.data, data.length);
+		if (data.length > 0)
+			memmove(to + joined.length, data.data, data.length);
 		joined.length += data.length;
 		body.data += taken;
 		body.length -= (size_t)taken;

@@ -330,8 +330,7 @@ void rest_fork(struct exchange *exchange)
 	tenant = call->tenant;
 	if (take_fork(call, &question, &err) < 0)
 		rest_fail(call, &err);
-	else if (tenant->sessions_max &&
-		 tenant->sessions + question.count > tenant->sessions_max)
+	else if (tenant->sessions_max && tenant->sessions + question.count > tenant->sessions_max)
 		rest_problem(call, 429, "with %u more you have more sessions than you may: %u",
 			     question.count, tenant->sessions_max);
 	else
