@@ -84,10 +84,11 @@ static int tell(const struct process *process, struct span wanted, int fd, struc
 /* What it said too late, when it was asked before. */
 static void hear_out(const struct process *checkpoint)
 {
+	struct pollfd polled = {.fd = checkpoint->socket, .events = POLLIN};
 	struct frame frame;
 
-	for (int said = 0; said < LATE_MESSAGES_MAX; said++)
-		if (hear(checkpoint, &frame, now_us() + 1) < 0)
+	for (int said = 0; said < LATE_MESSAGES_MAX && poll(&polled, 1, 0) > 0; said++)
+		if (hear(checkpoint, &frame, now_us() + BRANCH_MS * 1000) < 0)
 			return;
 }
 
