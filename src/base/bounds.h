@@ -80,10 +80,6 @@
 #define SESSION_ACT_MS               10000 /* for what the judge is asked to do */
 #define SESSION_BUSY_CPU_MS          5000  /* between runs, by threads that were left */
 
-/* What root's warden and HTTP server become: this and a pid. Above all ranges that
- * systemd's documentation hands out to users, services and containers. */
-#define IDENTITY_BASE 1900000000
-
 /* A session that is branched. */
 #define BRANCHES_MAX            128                  /* of one call */
 #define BRANCHES_AT_ONCE        4                    /* cells on their way */
@@ -96,6 +92,10 @@
 #define BRANCH_MS               8000                 /* for the memory of one */
 #define BRANCH_TAKE_MS          20000                /* for one to stand, its files included */
 #define BRANCH_GIVE_MS          30000 /* for the session's judge to have done with it */
+
+/* What root's warden and HTTP server become: this and a pid. Above all ranges that
+ * systemd's documentation hands out to users, services and containers. */
+#define IDENTITY_BASE 1900000000
 
 /* A daemon's own life. */
 #define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */

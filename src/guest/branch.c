@@ -20,7 +20,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define PIPE_BYTES ((int)MIB)
+#define PIPE_BYTES        ((int)MIB)
+#define LATE_MESSAGES_MAX 16
 
 /* All that a cell may write to. */
 static const char *const places[] = {"/workspace", "/tmp", "/dev/shm", "/var/cache/matplotlib"};
@@ -80,9 +81,23 @@ static int tell(const struct process *process, struct span wanted, int fd, struc
 	return r < 0 ? fail(err, -r, "its process does not listen") : 0;
 }
 
+/* What it said too late, when it was asked before. */
+static void hear_out(const struct process *checkpoint)
+{
+	struct pollfd polled = {.fd = checkpoint->socket, .events = POLLIN};
+	struct frame frame;
+
+	for (int said = 0; said < LATE_MESSAGES_MAX && poll(&polled, 1, 0) > 0; said++)
+		if (hear(checkpoint, &frame, now_us() + BRANCH_MS * 1000) < 0)
+			return;
+}
+
 int branch_ask(const struct process *checkpoint, struct error *err)
 {
-	int r = tell(checkpoint, (struct span){NULL, 0}, -1, err);
+	int r;
+
+	hear_out(checkpoint);
+	r = tell(checkpoint, (struct span){NULL, 0}, -1, err);
 
 	return r < 0 ? r : hear_parked(checkpoint, now_us() + BRANCH_MS * 1000, err);
 }

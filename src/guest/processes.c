@@ -18,8 +18,7 @@ void process_close(struct process *process)
 	process->pid = 0;
 }
 
-int process_send_pair(int receiver, enum message type, uint64_t more,
-		      struct process *ret_process)
+int process_send_pair(int receiver, enum message type, uint64_t more, struct process *ret_process)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, (uint16_t)type, 0);
