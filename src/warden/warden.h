@@ -97,7 +97,9 @@ struct claim {
 	bool admitted, retried, started;
 	struct session *session; /* in which it runs, or NULL */
 	bool begun, ended;       /* its code; a session's claim lasts until it is released */
-	int64_t asked_us;
+	bool offered;            /* its client has been told of the cell */
+	bool feeds;              /* the client has input for it */
+	int64_t asked_us, waited_us;
 	/* MESSAGE_START, which may come before there is a cell */
 	enum watch_mode watch_mode;
 	bool probing;
@@ -322,6 +324,12 @@ void cell_stop(struct cell *cell, enum ending ending);
 void cell_tell_end(struct cell *cell);
 /* The clocks of a run stand still. */
 void cell_stop_clocks(struct cell *cell);
+
+/* tell.c */
+/* Its client gets the cell, if it has not. */
+void tell_cell(struct cell *cell);
+/* How the run ended: nothing of it can act any more. */
+void tell_ended(struct cell *cell);
 
 /* session.c */
 int session_open(struct client *client, const struct frame *frame, struct error *err);
