@@ -47,6 +47,7 @@
 #define MODULE_NAME_BYTES_MAX   100
 #define WARM_UP_BYTES_MAX       (64 * KIB)
 #define POOL_CELLS_MAX          4096 /* parked cells of one template */
+#define CGROUP_SPARES_MAX       16   /* cgroups that wait for another cell */
 #define POOL_MIN_BARE           4    /* unless the configuration says otherwise */
 #define POOL_MAX_BARE           32
 #define POOL_MIN_DEFAULT        2

@@ -94,7 +94,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 {
 	struct cell *cell = argument;
 
-	if (cell->has_cgroup &&
+	if (cell->has_cgroup && !spare_keep(cell) &&
 	    cgroup_cell_remove(&cell->warden->cgroups, &cell->cgroup) == -EBUSY) {
 		set_timer(cell->retry, 2000);
 		return;
@@ -679,15 +679,18 @@ static int make_parts(struct cell *cell, struct error *err)
 	struct warden *warden = cell->warden;
 	int pair[2], r;
 
-	r = cgroup_cell_create(&warden->cgroups, cell->id, &cell->cgroup, err);
-	if (r < 0)
-		return r;
+	if (cell->session || !spare_take(warden, &cell->limits, &cell->cgroup)) {
+		r = cgroup_cell_create(&warden->cgroups, cell->id, &cell->cgroup, err);
+		if (r < 0)
+			return r;
+		cell->has_cgroup = true;
+		r = cgroup_cell_limit(
+			&warden->cgroups, &cell->cgroup, cell->limits.memory_bytes,
+			cell->limits.processes + (cell->session ? SESSION_PROCESSES : 0), err);
+		if (r < 0)
+			return r;
+	}
 	cell->has_cgroup = true;
-	r = cgroup_cell_limit(&warden->cgroups, &cell->cgroup, cell->limits.memory_bytes,
-			      cell->limits.processes + (cell->session ? SESSION_PROCESSES : 0),
-			      err);
-	if (r < 0)
-		return r;
 	if (cell->session)
 		cgroup_cell_kill_one(&warden->cgroups, &cell->cgroup);
 	if (cell->behind)
