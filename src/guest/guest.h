@@ -162,6 +162,8 @@ struct span run_source(void);
 /* The parts of a run that its rehearsal goes through, too. */
 
 void run_set_source(struct span code);
+/* Where the run's order is. */
+struct order *run_order(void);
 /* The workspace becomes the first entry of sys.path. */
 int run_enter_workspace(void);
 /* Runs the code in a module's dictionary. Returns the value of a last expression
