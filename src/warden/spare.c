@@ -7,8 +7,8 @@
  * next cell can find no trace of the one before: no process is in them, nothing was
  * killed for memory, never more than one process was counted (that peak cannot be
  * reset), hardly any memory is charged, and the limits are the usual ones. CPU time
- * is told from what was read when a cell was parked. When for a while nothing runs
- * all of them are removed.
+ * is told from what was read when a cell was parked. Those that nobody took for a
+ * moment are removed: they are for runs that follow each other closely.
  *
  * v2 has one directory a cell, and one that was killed kills what enters it: there
  * each cell gets a fresh one. */
@@ -17,6 +17,15 @@
 #include "base/cleanup.h"
 
 #define SPARE_BYTES_MAX (512 * KIB) /* of what the kernel has not given back yet */
+#define SPARE_US        20000       /* until one is removed */
+
+static void on_unused(evutil_socket_t fd, short what, void *argument)
+{
+	struct warden *warden = argument;
+
+	while (warden->spare_count > 0)
+		cgroup_cell_remove(&warden->cgroups, &warden->spares[--warden->spare_count]);
+}
 
 static bool has_usual_limits(const struct limits *limits)
 {
@@ -50,15 +59,12 @@ bool spare_keep(struct cell *cell)
 	    usage.processes > 0 || usage.processes_peak > 1 || usage.oom_kills > 0 ||
 	    usage.memory_bytes > SPARE_BYTES_MAX)
 		return false;
+	if (!warden->spares_unused)
+		warden->spares_unused =
+			warden_event(warden, -1, 0, PRIORITY_BEHIND, on_unused, warden);
+	if (!warden->spares_unused)
+		return false;
+	set_timer(warden->spares_unused, SPARE_US);
 	warden->spares[warden->spare_count++] = cell->cgroup;
 	return true;
-}
-
-void spares_tick(struct warden *warden)
-{
-	bool idle = warden->runs_total == warden->runs_at_tick;
-
-	warden->runs_at_tick = warden->runs_total;
-	while (idle && warden->spare_count > 0)
-		cgroup_cell_remove(&warden->cgroups, &warden->spares[--warden->spare_count]);
 }

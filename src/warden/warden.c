@@ -59,7 +59,6 @@ static void on_tick(evutil_socket_t fd, short what, void *argument)
 	if (warden->serving.queue_ms)
 		clients_expire(warden);
 	sessions_expire(warden);
-	spares_tick(warden);
 	if (warden->open)
 		event_add(warden->listener_event, NULL);
 	set_timer(warden->tick, TICK_US);

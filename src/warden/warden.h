@@ -74,7 +74,7 @@ struct warden {
 	int64_t started_us;
 	struct cgroup_cell spares[CGROUP_SPARES_MAX];
 	unsigned spare_count;
-	uint64_t runs_at_tick;
+	struct event *spares_unused;
 	int exit_status;
 };
 
@@ -331,10 +331,8 @@ void cell_stop_clocks(struct cell *cell);
 /* spare.c */
 /* A cgroup that was kept, for a cell with these limits, which it has; false: none. */
 bool spare_take(struct warden *warden, const struct limits *limits, struct cgroup_cell *ret_cgroup);
-/* Keeps the cgroup of a cell that is gone; false when it has to be removed. */
+/* Keeps the cgroup of a cell that is gone, for a moment; false when it has to be removed. */
 bool spare_keep(struct cell *cell);
-/* Once a second: removes them when nothing runs. */
-void spares_tick(struct warden *warden);
 
 /* tell.c */
 /* Its client gets the cell, if it has not. */

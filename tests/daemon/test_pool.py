@@ -7,9 +7,11 @@ import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from harness import host
 from harness.product import SLOW
 from harness.wire import Peer, field, frame, limits, numbers, recorded
 
@@ -186,6 +188,55 @@ def test_an_idle_template_is_dropped_and_comes_back(serve):
     wait_for(lambda: not daemon.roles()["template"], what="the end of both")
     assert daemon.run("print(1)").result["stdout"] == "1\n"
     assert daemon.lines == daemon.lines[:1]
+
+
+# -- cgroups that serve again ---------------------------------------------------------------------
+
+def cgroups_of_cells(daemon):
+    """{(controller, name): inode} of the directories that its warden has for cells."""
+    found = {}
+    for pid in daemon.roles()["cell"]:
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, controller, path = line.split(":", 2)
+            where = host.cgroup_v1(controller) if controller else None
+            if where and "/execpy." in path:
+                for place in (where / path.lstrip("/")).parent.glob("cell-*"):
+                    found[controller, place.name] = place.stat().st_ino
+    return found
+
+
+def newest(daemon):
+    """The highest number of a cell that made its directories."""
+    return max(int(name.removeprefix("cell-")) for _, name in cgroups_of_cells(daemon))
+
+
+def test_cgroups_serve_again(serve):
+    """Those of a run that leaves no trace in them do, and no others, while run follows run."""
+    if not host.cgroup_v1("memory"):
+        pytest.skip("cgroup v1 controllers: v2 makes one directory a cell, which is never used again")
+    daemon = serve({"bare": (2, 2)})
+    parked = lambda: wait_for(lambda: daemon.template("bare")["parked"] == 2, what="a full pool")
+    parked()
+    calm = cgroups_of_cells(daemon)
+    assert len({name for _, name in calm}) == 2 and len({controller for controller, _ in calm}) >= 2
+
+    def made_by(code, status, runs, *options):
+        """How many names such runs, one right after the other, made."""
+        before = newest(daemon)
+        results = [daemon.start("run", "--json", *options, "-c", code) for _ in range(runs)]
+        for process in results:
+            assert end(process)["status"] == status
+        parked()
+        return newest(daemon) - before
+
+    assert made_by("print(1)", "ok", 12) < 12, "some were used again"
+    bomb = "held = []\nwhile True: held.append(bytes(1 << 20))"
+    assert made_by(bomb, "memory_limit", 3) >= 3, "not those in which there was an OOM kill"
+    family = "import os\nif os.fork(): os.wait()"
+    assert made_by(family, "ok", 3, "--policy", "open") >= 3, "nor those of more than one process"
+    assert daemon.run("print(1)").result["usage"]["processes_peak"] == 1
+    parked()
+    wait_for(lambda: len(cgroups_of_cells(daemon)) == len(calm), what="the end of those that wait")
 
 
 # -- back-pressure -----------------------------------------------------------------------------------
