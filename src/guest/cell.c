@@ -341,8 +341,9 @@ void cell_become(const int *fds, const struct error *failed, const struct frame 
 	if (settled) {
 		/* Where the word to go will be. */
 		volatile uint8_t *first = buffer->data;
+		uint8_t byte = *first;
 
-		*first = *first;
+		*first = byte;
 		outbox_touch();
 	}
 	say(MESSAGE_PARKED, NULL, said, 2);

@@ -80,15 +80,17 @@ static uint8_t *map_aligned(size_t length)
 {
 	uint8_t *whole = mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *aligned;
 	size_t ahead;
 
 	if (whole == MAP_FAILED)
 		return NULL;
 	ahead = (HUGE_PAGE - (uintptr_t)whole % HUGE_PAGE) % HUGE_PAGE;
+	aligned = whole + ahead;
+	munmap(aligned + length, HUGE_PAGE - ahead);
 	if (ahead > 0)
 		munmap(whole, ahead);
-	munmap(whole + ahead + length, HUGE_PAGE - ahead);
-	return whole + ahead;
+	return aligned;
 }
 
 void memory_prepare(void)

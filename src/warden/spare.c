@@ -7,8 +7,8 @@
  * next cell can find no trace of the one before: no process is in them, nothing was
  * killed for memory, never more than one process was counted (that peak cannot be
  * reset), hardly any memory is charged, and the limits are the usual ones. CPU time
- * is told from what was read when a cell was parked. Those that nobody took for a
- * moment are removed: they are for runs that follow each other closely.
+ * is told from what was read when a cell was parked. When for a moment nothing
+ * runs they are removed: they are for runs that follow each other closely.
  *
  * v2 has one directory a cell, and one that was killed kills what enters it: there
  * each cell gets a fresh one. */
@@ -16,13 +16,17 @@
 
 #include "base/cleanup.h"
 
-#define SPARE_BYTES_MAX (512 * KIB) /* of what the kernel has not given back yet */
-#define SPARE_US        20000       /* until one is removed */
+#define SPARE_BYTES_MAX MIB   /* which the kernel has not given back yet: it charges in advance */
+#define SPARE_US        20000 /* of rest, until they are removed */
 
 static void on_unused(evutil_socket_t fd, short what, void *argument)
 {
 	struct warden *warden = argument;
 
+	if (warden->running + warden->queued > 0) {
+		set_timer(warden->spares_unused, SPARE_US);
+		return;
+	}
 	while (warden->spare_count > 0)
 		cgroup_cell_remove(&warden->cgroups, &warden->spares[--warden->spare_count]);
 }
