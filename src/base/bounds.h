@@ -50,6 +50,7 @@
 #define MODULE_NAME_BYTES_MAX   100
 #define WARM_UP_BYTES_MAX       (64 * KIB)
 #define POOL_CELLS_MAX          4096 /* parked cells of one template */
+#define CGROUP_SPARES_MAX       16   /* cgroups that wait for another cell */
 #define POOL_MIN_BARE           4    /* unless the configuration says otherwise */
 #define POOL_MAX_BARE           32
 #define POOL_MIN_DEFAULT        2
@@ -181,14 +182,15 @@
 #define TEMPLATE_START_MS  60000 /* imports included */
 #define WARDEN_TAKES_MS    10000 /* a message, while it is busy */
 #define CELL_START_MS      10000
-#define OUTPUT_PATIENCE_MS 2          /* before output is looked for */
-#define OUTPUT_REST_MS     1          /* between reads of little each */
-#define OUTPUT_REST_BYTES  (16 * KIB) /* what is not little */
-#define DRAIN_MS           100        /* children of a main process that ended */
-#define FRAMES_WAIT_MS     250        /* for the frames at a time limit, on a busy machine */
-#define USAGE_POLL_MS      5          /* the finest step of CPU accounting */
-#define CELL_NICE          10         /* only where no cgroup shares out the processors */
-#define USAGE_POLL_SLOW_MS 50         /* how late an OOM kill of a child may be seen */
+#define OUTPUT_PATIENCE_MS 2                  /* before output is looked for */
+#define OFFER_DELAY_MS     OUTPUT_PATIENCE_MS /* before a client needs a cell that runs already */
+#define OUTPUT_REST_MS     1                  /* between reads of little each */
+#define OUTPUT_REST_BYTES  (16 * KIB)         /* what is not little */
+#define DRAIN_MS           100                /* children of a main process that ended */
+#define FRAMES_WAIT_MS     250 /* for the frames at a time limit, on a busy machine */
+#define USAGE_POLL_MS      5   /* the finest step of CPU accounting */
+#define CELL_NICE          10  /* only where no cgroup shares out the processors */
+#define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
 
 /* How long what was killed may take to die, in milliseconds. */
 #define SWEEP_OTHERS_MS 100  /* at a start, of what dead wardens left */

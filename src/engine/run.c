@@ -148,7 +148,8 @@ static void collect_if_drained(struct run *run)
 
 static void end_stream(struct run *run, int which)
 {
-	event_free(run->stream_events[which]);
+	if (run->stream_events[which])
+		event_free(run->stream_events[which]);
 	run->stream_events[which] = NULL;
 	close_fd(&run->streams[which]);
 }
@@ -226,40 +227,6 @@ static void watch_output(struct run *run)
 static void on_patience(evutil_socket_t fd, short what, void *argument)
 {
 	watch_output(argument);
-}
-
-/* Nobody writes any more: what is in the pipes, and their ends. */
-static void read_rest(struct run *run)
-{
-	for (int i = 1; i < 3; i++) {
-		/* What a session's run left behind may write for ever. */
-		for (int reads = 0; !run->paused && run->streams[i] >= 0 && read_output(run, i) &&
-				    (!run->session || reads < SESSION_READS_MAX);)
-			reads++;
-		/* A session's pipes have no end: what is in them now is the run's. */
-		if (run->session && !run->paused && run->streams[i] >= 0)
-			end_stream(run, i);
-	}
-	watch_output(run);
-}
-
-void run_pause(struct run *run)
-{
-	run->paused = true;
-	ignore_output(run);
-}
-
-void run_resume(struct run *run)
-{
-	if (!run->paused)
-		return;
-	run->paused = false;
-	if (run->state == RUN_RUNNING)
-		watch_output(run);
-	if (run->state != RUN_DRAINING)
-		return;
-	read_rest(run);
-	collect_if_drained(run);
 }
 
 static void stop_input(struct run *run)
@@ -349,21 +316,63 @@ static int start_input(struct run *run, struct error *err)
 }
 
 /* Output is read as it comes, but not at once: a run that is over by then has not
- * been interrupted at each of its lines by somebody who wants its processor. */
-static int prepare_output(struct run *run, struct error *err)
+ * been interrupted at each of its lines by somebody who wants its processor. If the
+ * cell was not offered at once, that time has passed. */
+static int prepare_output(struct run *run, bool offered_at_once, struct error *err)
 {
-	const struct timeval patience = {0, OUTPUT_PATIENCE_MS * 1000};
+	const struct timeval patience = {0, offered_at_once ? OUTPUT_PATIENCE_MS * 1000 : 0};
 
 	for (int i = 1; i < 3; i++) {
-		evutil_make_socket_nonblocking(run->streams[i]);
+		if (run->streams[i] < 0)
+			continue;
 		run->stream_events[i] = event_new(run->engine->base, run->streams[i],
 						  EV_READ | EV_PERSIST, on_output, run);
 	}
 	run->patience = event_new(run->engine->base, -1, 0, on_patience, run);
-	if (!run->stream_events[1] || !run->stream_events[2] || !run->patience ||
+	if ((run->streams[1] >= 0 && !run->stream_events[1]) ||
+	    (run->streams[2] >= 0 && !run->stream_events[2]) || !run->patience ||
 	    event_add(run->patience, &patience) < 0)
 		return refuse(err, ENOMEM, "output: no event");
 	return 0;
+}
+
+/* Nobody writes any more: what is in the pipes, and their ends. */
+static void read_rest(struct run *run)
+{
+	struct error err = {0};
+
+	for (int i = 1; i < 3; i++) {
+		/* What a session's run left behind may write for ever. */
+		for (int reads = 0; !run->paused && run->streams[i] >= 0 && read_output(run, i) &&
+				    (!run->session || reads < SESSION_READS_MAX);)
+			reads++;
+		/* A session's pipes have no end: what is in them now is the run's. */
+		if (run->session && !run->paused && run->streams[i] >= 0)
+			end_stream(run, i);
+	}
+	if (!run->patience && (run->streams[1] >= 0 || run->streams[2] >= 0) &&
+	    prepare_output(run, false, &err) < 0)
+		run_fail(run, err.text);
+	watch_output(run);
+}
+
+void run_pause(struct run *run)
+{
+	run->paused = true;
+	ignore_output(run);
+}
+
+void run_resume(struct run *run)
+{
+	if (!run->paused)
+		return;
+	run->paused = false;
+	if (run->state == RUN_RUNNING)
+		watch_output(run);
+	if (run->state != RUN_DRAINING)
+		return;
+	read_rest(run);
+	collect_if_drained(run);
 }
 
 /* No code: the workspace is somebody's for a moment. */
@@ -380,54 +389,6 @@ static void use_workspace(struct run *run)
 		collect(run);
 	run->ended = true;
 	finish(run);
-}
-
-static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
-{
-	struct reader fields = frame_fields(frame);
-	struct error err = {0};
-	struct field field;
-	uint64_t warm = 0;
-
-	if (run->state != RUN_ACQUIRING || count < CELL_FD_COUNT ||
-	    count > CELL_FD_COUNT + (run->session != NULL)) {
-		run_fail(run, "the warden sent an odd cell");
-		return;
-	}
-	while (frame_next_field(&fields, &field) == 1) {
-		if (field.name == FIELD_WARM)
-			field_number(&field, &warm);
-		if (field.name == FIELD_RUN)
-			field_number(&field, &run->result->session_run);
-		if (field.name == FIELD_NAME) {
-			free(run->result->template);
-			run->result->template = span_to_string(field.value);
-		}
-	}
-	run->result->warm = warm != 0;
-	run->result->wait_us = (uint64_t)(now_us() - run->began_us);
-	run->mailbox = take_fd(&fds[CELL_FD_MAILBOX]);
-	run->verdict = take_fd(&fds[CELL_FD_VERDICT]);
-	run->workspace = take_fd(&fds[CELL_FD_WORKSPACE]);
-	for (int i = 0; i < 3; i++)
-		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
-	run->state = RUN_RUNNING;
-	/* Without it everything is new: no reason not to run. */
-	if (count > CELL_FD_LISTING)
-		listing_read(fds[CELL_FD_LISTING], &run->before, &err);
-	err = (struct error){0};
-	if (run->hold) {
-		use_workspace(run);
-		return;
-	}
-	if (prepare_output(run, &err) < 0 || start_input(run, &err) < 0 ||
-	    (run->request->file_count > 0 &&
-	     (inputs_put(run, &err) < 0 || run_ask_start(run, &err) < 0))) {
-		ask_kill(run, KILL_CANCELLED);
-		run_fail(run, err.text);
-		return;
-	}
-	async_note_start(run);
 }
 
 /* The fields of an ending that are text: what the watch saw. */
@@ -517,6 +478,64 @@ static void on_ended(struct run *run, const struct frame *frame)
 	run->state = RUN_DRAINING;
 	read_rest(run);
 	collect_if_drained(run); /* they may have ended before the run did */
+}
+
+static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
+{
+	struct reader fields = frame_fields(frame);
+	struct error err = {0};
+	struct field field;
+	uint64_t warm = 0;
+	bool at_once = run->request->file_count > 0 || run->request->stdin_fd >= 0 || run->session;
+	bool ended = false;
+
+	if (run->state != RUN_ACQUIRING || count < CELL_FD_COUNT ||
+	    count > CELL_FD_COUNT + (run->session != NULL)) {
+		run_fail(run, "the warden sent an odd cell");
+		return;
+	}
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name == FIELD_WARM)
+			field_number(&field, &warm);
+		if (field.name == FIELD_WAIT_US)
+			field_number(&field, &run->result->wait_us);
+		ended |= field.name == FIELD_ENDING;
+		if (field.name == FIELD_RUN)
+			field_number(&field, &run->result->session_run);
+		if (field.name == FIELD_NAME) {
+			free(run->result->template);
+			run->result->template = span_to_string(field.value);
+		}
+	}
+	run->result->warm = warm != 0;
+	run->mailbox = take_fd(&fds[CELL_FD_MAILBOX]);
+	run->verdict = take_fd(&fds[CELL_FD_VERDICT]);
+	run->workspace = take_fd(&fds[CELL_FD_WORKSPACE]);
+	for (int i = 0; i < 3; i++)
+		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
+	run->state = RUN_RUNNING;
+	/* Without it everything is new: no reason not to run. */
+	if (count > CELL_FD_LISTING)
+		listing_read(fds[CELL_FD_LISTING], &run->before, &err);
+	err = (struct error){0};
+	if (run->hold) {
+		use_workspace(run);
+		return;
+	}
+	if (ended) { /* nothing has to be waited for */
+		close_fd(&run->streams[0]);
+		async_note_start(run);
+		on_ended(run, frame);
+		return;
+	}
+	if (prepare_output(run, at_once, &err) < 0 || start_input(run, &err) < 0 ||
+	    (run->request->file_count > 0 &&
+	     (inputs_put(run, &err) < 0 || run_ask_start(run, &err) < 0))) {
+		ask_kill(run, KILL_CANCELLED);
+		run_fail(run, err.text);
+		return;
+	}
+	async_note_start(run);
 }
 
 static char *text_field(const struct frame *frame, enum field_name name)

@@ -377,8 +377,14 @@ void cell_become(const int *fds, const struct error *failed, const struct frame 
 	/* One that was made for a run that waits already has no time for it. */
 	if (settled && LEFT_OUT != MEASURE_CELL_REHEARSAL && rehearse(false, &err) < 0)
 		goto failed;
-	if (settled)
+	if (settled) {
+		/* Where the word to go will be. */
+		volatile uint8_t *first = buffer->data;
+		uint8_t byte = *first;
+
+		*first = byte;
 		outbox_touch();
+	}
 	say(MESSAGE_PARKED, NULL, said, 2);
 	close(said[SELF]);
 	close(said[LISTENER]);

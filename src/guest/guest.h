@@ -76,6 +76,7 @@ enum measure {
 	MEASURE_CELL_REHEARSAL,
 	MEASURE_PREPARED_STREAMS,
 	MEASURE_NUMPY_IN_PLACE,
+	MEASURE_HUGE_INTERPRETER,
 };
 #ifndef LEFT_OUT
 #define LEFT_OUT MEASURE_NONE
@@ -168,6 +169,8 @@ struct span run_source(void);
 /* The parts of a run that its rehearsal goes through, too. */
 
 void run_set_source(struct span code);
+/* Where the run's order is. */
+struct order *run_order(void);
 /* The workspace becomes the first entry of sys.path. */
 int run_enter_workspace(void);
 /* Runs the code in a module's dictionary. Returns the value of a last expression

@@ -27,7 +27,7 @@ enum message {
 
 	/* warden → engine */
 	MESSAGE_READY = 32, /* the warden is up; cgroup mode and notes */
-	MESSAGE_CELL,       /* + fds: see enum cell_fd; warm, name of the template */
+	MESSAGE_CELL,       /* + fds: see enum cell_fd; warm, wait, template; perhaps the ending */
 	MESSAGE_ENDED,      /* ending, wait status, usage: nothing of it can act any more */
 	MESSAGE_FAILED,     /* text, errno: never the code's; EINVAL: the request is wrong */
 	MESSAGE_SERVING,    /* to the owner: every template stands */

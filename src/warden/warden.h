@@ -72,6 +72,9 @@ struct warden {
 	unsigned client_count, running, queued, session_count, ended_count;
 	uint64_t runs_total, missed_total, refused_total;
 	int64_t started_us;
+	struct cgroup_cell spares[CGROUP_SPARES_MAX];
+	unsigned spare_count;
+	struct event *spares_unused;
 	int exit_status;
 };
 
@@ -98,7 +101,9 @@ struct claim {
 	bool asked;              /* a cell is being made for it, or for one before it */
 	struct session *session; /* in which it runs, or NULL */
 	bool begun, ended;       /* its code; a session's claim lasts until it is released */
-	int64_t asked_us;
+	bool offered;            /* its client has been told of the cell */
+	bool feeds;              /* the client has input for it */
+	int64_t asked_us, waited_us;
 	/* MESSAGE_START, which may come before there is a cell */
 	enum watch_mode watch_mode;
 	bool probing;
@@ -343,6 +348,17 @@ void branch_parked(struct session *session);
 void branch_take_changed(struct session *session, const struct frame *frame);
 /* A branch on its way has ended. */
 void branch_lost(struct session *session, const char *why);
+/* spare.c */
+/* A cgroup that was kept, for a cell with these limits, which it has; false: none. */
+bool spare_take(struct warden *warden, const struct limits *limits, struct cgroup_cell *ret_cgroup);
+/* Keeps the cgroup of a cell that is gone, for a moment; false when it has to be removed. */
+bool spare_keep(struct cell *cell);
+
+/* tell.c */
+/* Its client gets the cell, if it has not. */
+void tell_cell(struct cell *cell);
+/* How the run ended: nothing of it can act any more. */
+void tell_ended(struct cell *cell);
 
 /* session.c */
 /* A session that is not begun yet, among the warden's; NULL without memory. */
