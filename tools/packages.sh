@@ -26,7 +26,8 @@ packages_of()
 		echo python3-numpy python3-pandas python3-matplotlib
 		echo fonts-dejavu-core tzdata ca-certificates ;;
 	test)		# unit and end-to-end tests; util-linux has unshare and setpriv
-		echo libcmocka-dev python3-pytest python3-jsonschema strace util-linux procps ;;
+		echo libcmocka-dev python3-pytest python3-jsonschema strace util-linux procps
+		echo openssl ;;
 	parity)		# the libraries that the tasks and attacks in tests/corpus import
 		packages_of science
 		echo python3-bs4 python3-cffi python3-chardet python3-cryptography

@@ -87,7 +87,7 @@ def suites(build, full):
     # What these look at happens inside the cell, the same for whoever started it.
     inside = ["check", "displays", "errors", "magics", "policy_default", "print", "probe", "values"]
     for mode in (["root", "user"] if root else ["user"]):
-        for folder in ("e2e", "attacks", "sessions", "daemon", "mcp"):
+        for folder in ("e2e", "attacks", "sessions", "daemon", "mcp", "serve"):
             # The controls show that an attack works unconfined: once is enough.
             # Faults are made as root: setpriv would meet them before execpy does.
             once = ["--no-controls", "--ignore=tests/attacks/test_host_faults.py"] if folder == "attacks" and mode != "root" and root else []
@@ -97,7 +97,7 @@ def suites(build, full):
                                 pytest(f"tests/{folder}", "{report}", *long, *once), "junit",
                                 {"EXECPY_MODE": mode, "EXECPY_SLOW": "3"},
                                 minutes=60 if full else 12,
-                                when="full" if folder in ("daemon", "sessions", "mcp") and mode == "user"
+                                when="full" if folder in ("daemon", "sessions", "mcp", "serve") and mode == "user"
                                 and root else "always",
                                 aside=root and (mode == "user" or folder == "sessions")))
     for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),

@@ -82,7 +82,7 @@
 
 /* What root's warden and HTTP server become: this and a pid. Above all ranges that
  * systemd's documentation hands out to users, services and containers. */
-#define IDENTITY_BASE UINT32_C(1900000000)
+#define IDENTITY_BASE 1900000000
 
 /* A session that is branched. */
 #define BRANCHES_MAX            128                  /* of one call */

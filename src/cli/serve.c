@@ -43,17 +43,25 @@ static const char help_text[] =
 	"\n"
 	"Numbers of the configuration:\n";
 
+static void print_number(const char *key, const char *sentence, enum limit_unit unit,
+			 uint64_t initial)
+{
+	char value[32], start[64];
+
+	unit_describe(unit, initial, value, sizeof value);
+	snprintf(start, sizeof start, "%s: %s", key, value);
+	printf("  %-20s %s\n", start, sentence);
+}
+
 static void print_help(void)
 {
 	fputs(help_text, stdout);
-	for (size_t i = 0; i < daemon_number_count; i++) {
-		const struct daemon_number_info *info = &daemon_number_infos[i];
-		char initial[32], start[64];
-
-		unit_describe(info->unit, info->initial, initial, sizeof initial);
-		snprintf(start, sizeof start, "%s: %s", info->key, initial);
-		printf("  %-20s %s\n", start, info->sentence);
-	}
+	for (size_t i = 0; i < daemon_number_count; i++)
+		print_number(daemon_number_infos[i].key, daemon_number_infos[i].sentence,
+			     daemon_number_infos[i].unit, daemon_number_infos[i].initial);
+	for (size_t i = 0; i < http_number_count; i++)
+		print_number(http_number_infos[i].key, http_number_infos[i].sentence,
+			     http_number_infos[i].unit, http_number_infos[i].initial);
 }
 
 static void say_aloud(const char *line)

@@ -50,8 +50,7 @@ int owner_start(struct owner *owner, const char *program_directory, uid_t identi
 	int r;
 
 	*owner = (struct owner){.socket = -1};
-	r = spawn_warden_process(program_directory, identity, &owner->process, &owner->socket,
-				 err);
+	r = spawn_warden_process(program_directory, identity, &owner->process, &owner->socket, err);
 	if (r < 0)
 		return r;
 	if (fcntl(owner->socket, F_SETFL, O_NONBLOCK) < 0)

@@ -223,7 +223,7 @@ static int parse_key(struct parse *parse)
 {
 	struct document *file = &parse->file;
 	yaml_mark_t mark = document_mark(file);
-	char key[64], all[400] = "templates";
+	char key[64], all[160] = "templates";
 	size_t used = strlen(all);
 	int r = document_scalar(file, "a key", key, sizeof key);
 
@@ -253,8 +253,8 @@ static int parse_key(struct parse *parse)
 	r = http_config_key(file, key, parse->seen_http, &parse->config.http);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	http_config_list_keys(all, sizeof all);
-	return document_wrong(file, mark, "there is no key '%s': use %s", key, all);
+	return document_wrong(file, mark, "there is no key '%s': use %s; or one of docs/http.md",
+			      key, all);
 }
 
 static int parse_document(struct parse *parse, struct span text, const char *origin,

@@ -26,6 +26,7 @@ static const struct {
 	{
 		{"listen", offsetof(struct http_config, listen)},
 		{"hosts", offsetof(struct http_config, hosts)},
+		{"policies", offsetof(struct http_config, policies)},
 		{"compat", offsetof(struct http_config, compat)},
 },
   paths[] =
@@ -213,21 +214,6 @@ int http_config_key(struct document *file, const char *key, bool seen[HTTP_KEYS_
 	return r < 0 ? r : 1;
 }
 
-void http_config_list_keys(char *text, size_t size)
-{
-	size_t used = strlen(text);
-
-	for (size_t i = 0; i < http_number_count && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, ", %s",
-					 http_number_infos[i].key);
-	for (size_t i = 0; i < ARRAY_LENGTH(lists) && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, ", %s", lists[i].key);
-	for (size_t i = 0; i < ARRAY_LENGTH(paths) && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, ", %s", paths[i].key);
-	if (used < size)
-		snprintf(text + used, size - used, ", tls");
-}
-
 /* --- a whole one ---------------------------------------------------------------- */
 
 void http_config_default(struct http_config *ret_config)
@@ -242,6 +228,7 @@ void http_config_free(struct http_config *config)
 {
 	text_list_free(&config->listen);
 	text_list_free(&config->hosts);
+	text_list_free(&config->policies);
 	text_list_free(&config->compat);
 	free(config->keys);
 	free(config->certificate);

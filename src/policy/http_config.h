@@ -44,9 +44,10 @@ extern const size_t http_number_count;
 /* Texts; NULL-terminated once there is one, else NULL. */
 struct http_config {
 	struct http_numbers numbers;
-	char **listen; /* "127.0.0.1:8765", "unix:PATH"; or the one word "none" */
-	char **hosts;  /* names of this server, beside those of loopback */
-	char **compat; /* which APIs of others are served */
+	char **listen;   /* "127.0.0.1:8765", "unix:PATH"; or the one word "none" */
+	char **hosts;    /* names of this server, beside those of loopback */
+	char **policies; /* paths of policy files, whose names clients may use */
+	char **compat;   /* which APIs of others are served */
 	char *keys, *certificate, *private_key, *log, *audit; /* paths; NULL: none */
 };
 
@@ -59,8 +60,6 @@ void http_config_free(struct http_config *config); /* may be zero */
 #define HTTP_KEYS_MAX 32
 int http_config_key(struct document *file, const char *key, bool seen[HTTP_KEYS_MAX],
 		    struct http_config *config);
-/* Appends ", KEY" for each. */
-void http_config_list_keys(char *text, size_t size);
 /* Reads a number of a document as its unit is written. */
 int config_number(struct document *file, const char *key, enum limit_unit unit,
 		  uint64_t *ret_number);

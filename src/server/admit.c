@@ -16,6 +16,9 @@
 #include <string.h>
 #include <strings.h>
 
+static const char name_letters[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+
 /* The host of "NAME:PORT", "[::1]:PORT" or "NAME", without the brackets. */
 static bool split_host(const char *text, char *host, size_t size)
 {
@@ -34,7 +37,7 @@ static bool split_host(const char *text, char *host, size_t size)
 		return false;
 	memcpy(host, text, length);
 	host[length] = '\0';
-	return true;
+	return host[strspn(host, *end == ']' ? "0123456789abcdefABCDEF:." : name_letters)] == '\0';
 }
 
 static bool is_loopback_name(const char *host)

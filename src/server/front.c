@@ -56,27 +56,52 @@ struct front {
 
 /* --- where ---------------------------------------------------------------------- */
 
-static int add_spot(struct front *front, const char *text, struct error *err)
+static int new_spot(struct front *front, const struct address *address, const char *text,
+		    struct spot **ret_spot, struct error *err)
 {
 	struct spot *spot = &front->spots[front->spot_count];
-	struct address address;
-	int r = address_parse(text, &address, err);
 
-	if (r < 0)
-		return r;
 	if (front->spot_count == SETTING_LIST_MAX)
 		return refuse(err, E2BIG, "more than %d addresses to listen on", SETTING_LIST_MAX);
-	*spot = (struct spot){.fd = -1,
-			      .is_local = address.at.any.sa_family == AF_UNIX,
-			      .only_here = address.only_here,
-			      .place = {.directory = -1, .lock = -1, .listener = -1}};
-	front->spot_count++;
-	if (!address.only_here && !front->config.keys)
+	if (!address->only_here && !front->config.keys)
 		return refuse(
 			err, EPERM,
 			"without keys HTTP is served on loopback or a unix socket only, not on "
 			"%s: see `keys` in docs/http.md",
 			text);
+	*spot = (struct spot){.fd = -1,
+			      .only_here = address->only_here,
+			      .place = {.directory = -1, .lock = -1, .listener = -1}};
+	front->spot_count++;
+	*ret_spot = spot;
+	return 0;
+}
+
+static int add_activated(struct front *front, int fd, struct error *err)
+{
+	char text[SOCKET_PATH_MAX + 16];
+	struct address address;
+	struct spot *spot;
+	int r = address_of_listener(fd, &address, err);
+
+	if (r < 0)
+		return r;
+	address_describe(fd, false, text, sizeof text);
+	r = new_spot(front, &address, text, &spot, err);
+	if (r == 0)
+		spot->fd = fd;
+	return r;
+}
+
+static int add_spot(struct front *front, const char *text, struct error *err)
+{
+	struct address address;
+	struct spot *spot;
+	int r = address_parse(text, &address, err);
+
+	if (r < 0 || (r = new_spot(front, &address, text, &spot, err)) < 0)
+		return r;
+	spot->is_local = address.at.any.sa_family == AF_UNIX;
 	if (!spot->is_local) {
 		spot->fd = address_listen(&address, text, err);
 		return spot->fd < 0 ? spot->fd : 0;
@@ -131,6 +156,7 @@ static int copy_config(struct front *front, const struct http_config *from, stru
 
 	to->numbers = from->numbers;
 	if ((r = copy_list(&to->hosts, from->hosts, err)) < 0 ||
+	    (r = copy_list(&to->policies, from->policies, err)) < 0 ||
 	    (r = copy_list(&to->compat, from->compat, err)) < 0 ||
 	    (r = copy_text(&to->keys, keys, err)) < 0 ||
 	    (r = copy_text(&to->certificate, from->certificate, err)) < 0 ||
@@ -176,6 +202,8 @@ static int tell_settings(struct front *front, const struct http_config *config, 
 		r = tell(front, SETTING_HOST, config->hosts[i], 0, -1, err);
 	for (size_t i = 0; r == 0 && config->compat && config->compat[i]; i++)
 		r = tell(front, SETTING_COMPAT, config->compat[i], 0, -1, err);
+	for (size_t i = 0; r == 0 && config->policies && config->policies[i]; i++)
+		r = tell_file(front, SETTING_POLICY, config->policies[i], false, err);
 	if (r < 0 || (r = tell_file(front, SETTING_KEYS, config->keys, false, err)) < 0 ||
 	    (r = tell_file(front, SETTING_CERTIFICATE, config->certificate, false, err)) < 0 ||
 	    (r = tell_file(front, SETTING_PRIVATE_KEY, config->private_key, false, err)) < 0 ||
@@ -326,9 +354,11 @@ static void on_again(evutil_socket_t fd, short what, void *argument)
 int front_new(const struct front_options *options, const struct http_config *config,
 	      struct front **ret_front, struct error *err)
 {
-	static const char *const standard[] = {LISTEN_DEFAULT, NULL};
+	static const char *const standard[] = {LISTEN_DEFAULT, NULL}, *const nothing[] = {NULL};
+	unsigned activated = listen_activated();
 	const char *const *list = options->listen  ? options->listen
 				  : config->listen ? (const char *const *)config->listen
+				  : activated      ? nothing
 						   : standard;
 	struct front *front;
 	int r;
@@ -343,6 +373,8 @@ int front_new(const struct front_options *options, const struct http_config *con
 	front->socket = -1;
 	front->again = evtimer_new(options->base, on_again, front);
 	r = front->again ? copy_config(front, config, err) : fail(err, ENOMEM, "daemon");
+	for (unsigned i = 0; r == 0 && i < activated; i++)
+		r = add_activated(front, LISTEN_FIRST_FD + (int)i, err);
 	for (size_t i = 0; r == 0 && list[i]; i++)
 		r = add_spot(front, list[i], err);
 	if (r < 0) {

@@ -25,6 +25,9 @@ static void handle_ready(struct exchange *exchange)
 {
 	struct server *server = exchange_server(exchange);
 
+	/* Whoever comes next would find the daemon again, if it is there. */
+	if (server->engine->dead)
+		engine_revive(server->engine, &(struct error){0});
 	if (server->stopping)
 		answer_text(exchange, 503, "the server is ending\n");
 	else if (server->engine->dead)

@@ -396,7 +396,7 @@ static int make_key(char key[KEY_TEXT_MAX], struct error *err)
 	static const char letters[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	uint8_t raw[KEY_RAW_BYTES + 1] = {0};
-	char *out = stpcpy(key, KEY_PREFIX);
+	char *out = key + snprintf(key, KEY_TEXT_MAX, "%s", KEY_PREFIX);
 
 	if (getrandom(raw, KEY_RAW_BYTES, 0) != KEY_RAW_BYTES)
 		return fail(err, errno, "keys: getrandom");

@@ -21,6 +21,7 @@
 #define SETTING_NUMBER      "number"      /* text: its key; number */
 #define SETTING_HOST        "host"        /* text */
 #define SETTING_COMPAT      "compat"      /* text */
+#define SETTING_POLICY      "policy"      /* fd; text: its path */
 #define SETTING_KEYS        "keys"        /* fd; text: its path */
 #define SETTING_CERTIFICATE "certificate" /* fd */
 #define SETTING_PRIVATE_KEY "private_key" /* fd */

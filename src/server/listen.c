@@ -7,10 +7,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool is_loopback(const struct address *address)
 {
@@ -107,6 +109,41 @@ int address_listen(const struct address *address, const char *text, struct error
 	if (bind(fd, &address->at.any, address->length) < 0 || listen(fd, SOMAXCONN) < 0)
 		return fail(err, errno, "listen on %s", text);
 	return take_fd(&fd);
+}
+
+int address_of_listener(int fd, struct address *ret_address, struct error *err)
+{
+	struct address address = {.length = sizeof address.at};
+	int type = 0, listening = 0;
+	socklen_t length = sizeof type;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) < 0 ||
+	    getsockname(fd, &address.at.any, &address.length) < 0)
+		return fail(err, errno, "descriptor %d of the service manager", fd);
+	if (type != SOCK_STREAM || !listening)
+		return refuse(err, EINVAL,
+			      "descriptor %d of the service manager is no stream socket that "
+			      "listens",
+			      fd);
+	address.only_here = address.at.any.sa_family == AF_UNIX || is_loopback(&address);
+	*ret_address = address;
+	return 0;
+}
+
+unsigned listen_activated(void)
+{
+	const char *process = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+	int found = process && count && text_number(process) == getpid() ? text_number(count) : 0;
+
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	for (int i = 0; i < found; i++)
+		if (fcntl(LISTEN_FIRST_FD + i, F_SETFD, FD_CLOEXEC) < 0 ||
+		    fcntl(LISTEN_FIRST_FD + i, F_SETFL, O_NONBLOCK) < 0)
+			return (unsigned)i;
+	return found > 0 ? (unsigned)found : 0;
 }
 
 void address_describe(int listener, bool tls, char *text, size_t size)

@@ -25,6 +25,14 @@ struct address {
 int address_parse(const char *text, struct address *ret_address, struct error *err);
 /* A listening socket of TCP; a unix socket has its place (server/socket.h). */
 int address_listen(const struct address *address, const char *text, struct error *err);
+/* Where a socket listens that somebody else has bound. */
+int address_of_listener(int fd, struct address *ret_address, struct error *err);
+
+/* How many listening sockets a service manager has handed over (sd_listen_fds(3)): from
+ * LISTEN_FIRST_FD on. The environment tells only once. */
+#define LISTEN_FIRST_FD 3
+unsigned listen_activated(void);
+
 /* What a socket listens on, as a URL: "http://127.0.0.1:8765". */
 void address_describe(int listener, bool tls, char *text, size_t size);
 

@@ -18,6 +18,7 @@
 #include "base/descriptors.h"
 #include "base/memfile.h"
 #include "jail/confine.h"
+#include "policy/policies.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +39,8 @@ struct settings {
 	int keys, certificate, private_key, log, audit;
 	char keys_path[256]; /* as far as messages name it */
 	uint64_t identity;   /* 0: stays who it is */
+	struct policies policies;
+	struct error wrong; /* the first thing that is, of what is read when it comes */
 };
 
 struct process {
@@ -61,6 +64,7 @@ static void settings_clear(struct settings *settings)
 		close_fd(fds[i]);
 	text_list_free(&settings->hosts);
 	text_list_free(&settings->compat);
+	policies_free(&settings->policies);
 }
 
 static void settings_init(struct settings *settings)
@@ -85,6 +89,16 @@ static void take_number(struct settings *settings, const char *key, uint64_t num
 		if (strcmp(http_number_infos[i].key, key) == 0)
 			*(uint64_t *)((char *)&settings->numbers + http_number_infos[i].offset) =
 				number;
+}
+
+static void take_policy(struct settings *settings, const char *path, int fd)
+{
+	autobytes text = {0};
+
+	if (settings->wrong.number)
+		return;
+	if (memfile_read(fd, path, POLICY_FILE_BYTES_MAX, &text, &settings->wrong) == 0)
+		policies_add(&settings->policies, bytes_span(&text), path, &settings->wrong);
 }
 
 static void take_setting(struct settings *settings, const struct frame *frame, int *fd)
@@ -113,6 +127,8 @@ static void take_setting(struct settings *settings, const struct frame *frame, i
 		settings->listeners[settings->listener_count++] = take_fd(fd);
 	else if (strcmp(name, SETTING_NUMBER) == 0)
 		take_number(settings, text, frame_number(frame, FIELD_NUMBER));
+	else if (strcmp(name, SETTING_POLICY) == 0)
+		take_policy(settings, text, *fd);
 	else if (strcmp(name, SETTING_HOST) == 0)
 		text_list_add(&settings->hosts, text, &ignored);
 	else if (strcmp(name, SETTING_COMPAT) == 0)
@@ -234,6 +250,10 @@ static int apply(struct process *process, struct error *err)
 	void *tls = NULL;
 
 	/* What may fail comes first. */
+	if (settings->wrong.number) {
+		*err = settings->wrong;
+		return -err->number;
+	}
 	if (settings->certificate >= 0 &&
 	    tls_context(settings->certificate, settings->private_key, &tls, err) < 0)
 		return -err->number;
@@ -243,6 +263,7 @@ static int apply(struct process *process, struct error *err)
 	}
 	tls_context_free(server->tls);
 	server->tls = tls;
+	policies_know(&settings->policies);
 	server->numbers = settings->numbers;
 	text_list_free(&server->hosts);
 	text_list_free(&server->compat);
@@ -373,6 +394,7 @@ int main(void)
 			server_parts[i]->end(&process.server);
 	http_free(&process.server.http);
 	keys_free(&process.server.tenants);
+	policies_know(&(struct policies){0});
 	tls_context_free(process.server.tls);
 	execpy_close(process.server.engine);
 	return 0;

@@ -219,10 +219,22 @@ def bodies():
     yield "rollback", body(rollback, name="")
 
 
+def requests():
+    """What the strictness suite sends, a few sizes of pieces before it."""
+    root = Path(__file__).resolve().parent.parent
+    sys.path[:0] = [str(root), str(root / "serve")]
+    from test_strictness import CONTROLS, PROBES
+    cases = {**{name: data for name, (data, _) in PROBES.items()}, **CONTROLS}
+    for number, (name, data) in enumerate(cases.items()):
+        if len(data) < 4096:
+            yield re.sub(r"[^a-z0-9]+", "-", name.lower()), bytes([number % 64]) + data
+
+
 def main():
     root = Path(sys.argv[1])
     for target, cases in (("frame", frames()), ("collect", trees()), ("response", responses()),
-                          ("config", configurations()), ("mcp", conversations()), ("rest", bodies())):
+                          ("config", configurations()), ("mcp", conversations()),
+                          ("http", requests()), ("rest", bodies())):
         (root / target).mkdir(parents=True, exist_ok=True)
         for name, data in cases:
             (root / target / name).write_bytes(data)

@@ -71,8 +71,10 @@ bool exchange_admit(struct exchange *exchange)
 	const char *why = "";
 	unsigned status = server_admit_origin(server, exchange, &why);
 
-	if (status)
-		return deny(exchange, status, why);
+	if (status) {
+		exchange_refuse(exchange, status, why);
+		return false;
+	}
 	if (!find_route(exchange))
 		return false;
 	status = server_admit_tenant(server, exchange, exchange->route->open, &exchange->tenant,

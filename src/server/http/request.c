@@ -364,6 +364,24 @@ static unsigned read_target(struct request *request, char *target, const char **
 	return 0;
 }
 
+/* A field's name is a token, and the colon follows at once: llhttp takes blanks in it. */
+static unsigned check_names(const struct request *request, const char **why)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789!#$%&'*+-.^_`|~";
+	const char *end = (const char *)request->head.data + request->head.length - 2;
+	const char *line = memchr(request->head.data, '\n', request->head.length);
+
+	while (++line < end) {
+		size_t length = strspn(line, letters);
+
+		if (length == 0 || line[length] != ':')
+			return refuse_for(why, 400, "a malformed header");
+		line = memchr(line, '\n', (size_t)(end - line));
+	}
+	return 0;
+}
+
 /* Exactly METHOD SP target SP HTTP/D.D: llhttp takes more than one space. */
 static unsigned check_line(const struct request *request, const char **why)
 {
@@ -399,6 +417,8 @@ unsigned request_parse(struct request *request, const char **why)
 	if (!parse)
 		return refuse_for(why, 503, "no memory");
 	refused = check_line(request, why);
+	if (!refused)
+		refused = check_names(request, why);
 	if (refused)
 		return refused;
 	llhttp_init(&parse->parser, HTTP_REQUEST, &settings);

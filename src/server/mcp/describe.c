@@ -45,7 +45,7 @@ static void describe_policy(const struct mcp_options *options, struct bytes *out
 	if (policy_load(name, &policy, NULL) < 0)
 		return; /* each call will say so */
 	bytes_append_text(out, policy_words(policy.profile));
-	if (policy_find(name, &built_in) < 0)
+	if (policy_find_profile(name, &built_in) < 0)
 		bytes_append_format(out, " The policy %s changes some of that.", policy.name);
 }
 
