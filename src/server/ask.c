@@ -189,7 +189,7 @@ int ask_policy(const json_t *object, const struct ask_rules *rules, const char *
 		if (strcmp(*policy, name) == 0)
 			return 0;
 	/* Names only: no file of this host is opened for a client. */
-	if (rules->policies || policy_find(name, &builtin) < 0)
+	if (rules->policies || policy_find_profile(name, &builtin) < 0)
 		return refuse(err, EINVAL, "policy: \"%.60s\" is none that you may name", name);
 	policy_free(&builtin);
 	return 0;

@@ -92,9 +92,10 @@ bool rest_read(struct rest_call *call, bool optional)
 		return false;
 	}
 	call->ask.document = ask_read(body, &err);
-	if (!call->ask.document)
-		rest_problem(call, 400, "%s", err.text);
-	return call->ask.document != NULL;
+	if (call->ask.document)
+		return true;
+	rest_problem(call, 400, "%s", err.text);
+	return false;
 }
 
 struct ask_rules rest_rules(const struct tenant *tenant)
