@@ -4,11 +4,12 @@
 
 #include <string.h>
 
-extern const struct server_part health_part, rest_part;
+extern const struct server_part health_part, mcp_part, rest_part;
 
 const struct server_part *const server_parts[] = {
 	&health_part,
 	&rest_part,
+	&mcp_part,
 	NULL,
 };
 

@@ -99,7 +99,7 @@ static void finish_list(struct mcp_call *call, struct execpy_result *result,
 {
 	/* What has ended has no files. */
 	if (!result && (why->number == ENOENT || why->number == EIDRM)) {
-		mcp_forget_session(call->mcp, call->session);
+		mcp_forget_session(call->server, call->session);
 		call->step--;
 	}
 	list_next(call);
@@ -118,7 +118,7 @@ static void list_next(struct mcp_call *call)
 	call->finish = finish_list;
 	for (;;) {
 		at = 0;
-		TAILQ_FOREACH(session, &call->mcp->sessions, entry)
+		TAILQ_FOREACH(session, &call->server->sessions, entry)
 		if (at++ == call->step)
 			break;
 		if (!session)
@@ -131,7 +131,7 @@ static void list_next(struct mcp_call *call)
 		if (mcp_begin(call, &what, &err) == 0)
 			return;
 		if (err.number == ENOENT || err.number == EIDRM) {
-			mcp_forget_session(call->mcp, call->session);
+			mcp_forget_session(call->server, call->session);
 			call->step--;
 		}
 	}
@@ -262,6 +262,7 @@ void mcp_read_resource(struct mcp_call *call)
 		return;
 	}
 	if (strlen(uri) != json_string_length(text) || !take_uri(call, uri) ||
+	    !mcp_may_use_session(call->server, call->session) ||
 	    request_check_name(call->name, &err) < 0) {
 		mcp_resource_not_found(call, uri);
 		return;

@@ -2,8 +2,10 @@
 /* sessions: the tool for sessions' life.
  *
  * A session is named by its id, which cannot be guessed, by whoever was given it; lists
- * hold only those that were opened here, since a daemon may have others'. */
+ * hold only those that were opened here, since a daemon may have others'. Where there are
+ * tenants each has a list, and nobody else can name what is in it. */
 #include "server/mcp/protocol.h"
+#include "server/tenant.h"
 
 #include "base/cleanup.h"
 
@@ -88,46 +90,87 @@ static void answer(struct mcp_call *call, const char *words,
 	mcp_end_tool_result(call, &message, &json, bytes_span(&object), false);
 }
 
-static struct mcp_session *find(struct mcp *mcp, const char *id)
+static struct mcp_session *find(const struct mcp_server *server, const char *id)
 {
 	struct mcp_session *session;
 
-	TAILQ_FOREACH(session, &mcp->sessions, entry)
+	TAILQ_FOREACH(session, &server->sessions, entry)
 	if (strcmp(session->id, id) == 0)
 		break;
 	return session;
 }
 
 /* A warden that is no daemon's knows no names of templates. */
-static void name_template(struct mcp *mcp, struct execpy_session_info *info)
+static void name_template(struct mcp_server *server, struct execpy_session_info *info)
 {
-	const struct mcp_session *session = find(mcp, info->id);
+	const struct mcp_session *session = find(server, info->id);
 
 	if (session && !info->template[0])
 		snprintf(info->template, sizeof info->template, "%s", session->template);
 }
 
-void mcp_forget_session(struct mcp *mcp, const char *id)
+void mcp_forget_session(struct mcp_server *server, const char *id)
 {
-	struct mcp_session *session = find(mcp, id);
+	struct mcp_session *session = find(server, id);
 
 	if (!session)
 		return;
-	TAILQ_REMOVE(&mcp->sessions, session, entry);
-	mcp->session_count--;
+	TAILQ_REMOVE(&server->sessions, session, entry);
+	server->session_count--;
+	if (server->tenant)
+		server->tenant->sessions--;
 	free(session);
 }
 
-static void remember(struct mcp *mcp, const struct execpy_session_info *info)
+bool mcp_may_use_session(const struct mcp_server *server, const char *id)
+{
+	return !server->tenant || find(server, id);
+}
+
+static void remember_session(struct mcp_server *server, const struct execpy_session_info *info)
 {
 	struct mcp_session *session = calloc(1, sizeof *session);
 
 	if (!session)
-		return; /* it is only in no list */
+		return;
 	snprintf(session->id, sizeof session->id, "%s", info->id);
 	snprintf(session->template, sizeof session->template, "%s", info->template);
-	TAILQ_INSERT_TAIL(&mcp->sessions, session, entry);
-	mcp->session_count++;
+	TAILQ_INSERT_TAIL(&server->sessions, session, entry);
+	server->session_count++;
+	if (server->tenant)
+		server->tenant->sessions++;
+}
+
+/* Those that have ended are in no list any more; the others, if somebody wants them. */
+static size_t look_at_all(struct mcp_server *server, struct execpy_session_info *infos)
+{
+	struct mcp_session *session, *next;
+	size_t count = 0;
+
+	for (session = TAILQ_FIRST(&server->sessions); session; session = next) {
+		struct execpy_session_info info;
+		struct execpy_error err = {0};
+
+		next = TAILQ_NEXT(session, entry);
+		if (execpy_session_info(server->engine, session->id, &info, &err) < 0 ||
+		    info.ended[0]) {
+			mcp_forget_session(server, session->id);
+			continue;
+		}
+		name_template(server, &info);
+		if (infos)
+			infos[count] = info;
+		count++;
+	}
+	return count;
+}
+
+static bool has_most(const struct mcp_server *server)
+{
+	const struct tenant *tenant = server->tenant;
+
+	return server->session_count >= MCP_SESSIONS_MAX ||
+	       (tenant && tenant->sessions_max && tenant->sessions >= tenant->sessions_max);
 }
 
 static void finish_create(struct mcp_call *call, struct execpy_result *result,
@@ -137,13 +180,13 @@ static void finish_create(struct mcp_call *call, struct execpy_result *result,
 		mcp_tool_error(call, "%s", why->text);
 		return;
 	}
-	remember(call->mcp, &call->opened);
+	remember_session(call->server, &call->opened);
 	answer(call, "", &call->opened, 1);
 }
 
 static void create(struct mcp_call *call, const json_t *arguments, const char *template)
 {
-	const struct mcp_options *mine = call->mcp->options;
+	const struct mcp_options *mine = call->server->options;
 	struct execpy_session_options options = {
 		.limits = mcp_limits(&mine->limits),
 		.policy = mine->policy,
@@ -153,8 +196,11 @@ static void create(struct mcp_call *call, const json_t *arguments, const char *t
 
 	if (!mcp_limit_arguments(call, arguments, false, &options.limits))
 		return;
-	if (call->mcp->session_count >= MCP_SESSIONS_MAX) {
-		mcp_tool_error(call, "there are %d sessions already: end one", MCP_SESSIONS_MAX);
+	if (has_most(call->server))
+		look_at_all(call->server, NULL);
+	if (has_most(call->server)) {
+		mcp_tool_error(call, "there are %zu sessions already, which is the most: end one",
+			       call->server->session_count);
 		return;
 	}
 	call->finish = finish_create;
@@ -164,30 +210,21 @@ static void create(struct mcp_call *call, const json_t *arguments, const char *t
 
 static void list(struct mcp_call *call)
 {
-	struct mcp *mcp = call->mcp;
-	autofree struct execpy_session_info *infos = calloc(mcp->session_count + 1, sizeof *infos);
-	struct mcp_session *session, *next;
-	size_t count = 0;
+	struct mcp_server *server = call->server;
+	autofree struct execpy_session_info *infos =
+		calloc(server->session_count + 1, sizeof *infos);
+	size_t count;
 
 	if (!infos) {
 		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
 		return;
 	}
-	for (session = TAILQ_FIRST(&mcp->sessions); session; session = next) {
-		struct execpy_error err = {0};
-
-		next = TAILQ_NEXT(session, entry);
-		if (execpy_session_info(mcp->engine, session->id, &infos[count], &err) < 0 ||
-		    infos[count].ended[0])
-			mcp_forget_session(mcp, session->id);
-		else
-			name_template(mcp, &infos[count++]);
-	}
+	count = look_at_all(server, infos);
 	answer(call, count ? "" : "there are no sessions\n", infos, count);
 }
 
 struct branches {
-	struct mcp *mcp;
+	struct mcp_server *server;
 	struct execpy_session_info infos[MCP_BRANCHES_MAX];
 	size_t count;
 };
@@ -196,7 +233,7 @@ static void take_branch(void *user, const struct execpy_session_info *info)
 {
 	struct branches *branches = user;
 
-	remember(branches->mcp, info);
+	remember_session(branches->server, info);
 	if (branches->count < ARRAY_LENGTH(branches->infos))
 		branches->infos[branches->count++] = *info;
 }
@@ -211,14 +248,16 @@ static void fork_session(struct mcp_call *call, const char *id, const json_t *co
 		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
 	} else if (!id) {
 		mcp_tool_error(call, "fork: session is missing");
+	} else if (!mcp_may_use_session(call->server, id)) {
+		mcp_tool_error(call, "there is no session %.60s", id);
 	} else if (wanted < 1 || wanted > MCP_BRANCHES_MAX) {
 		mcp_tool_error(call, "fork: count must be an integer from 1 to %d",
 			       MCP_BRANCHES_MAX);
-	} else if (call->mcp->session_count + (size_t)wanted > MCP_SESSIONS_MAX) {
+	} else if (call->server->session_count + (size_t)wanted > MCP_SESSIONS_MAX) {
 		mcp_tool_error(call, "there are at most %d sessions: end some", MCP_SESSIONS_MAX);
 	} else {
-		branches->mcp = call->mcp;
-		if (execpy_session_fork(call->mcp->engine, id, (unsigned)wanted, false, take_branch,
+		branches->server = call->server;
+		if (execpy_session_fork(call->server->engine, id, (unsigned)wanted, false, take_branch,
 					branches, &err) < 0)
 			mcp_tool_error(call, "%s", err.text);
 		else
@@ -228,7 +267,7 @@ static void fork_session(struct mcp_call *call, const char *id, const json_t *co
 
 static void act(struct mcp_call *call, const char *action, const char *id, const char *name)
 {
-	struct execpy_engine *engine = call->mcp->engine;
+	struct execpy_engine *engine = call->server->engine;
 	struct execpy_session_info info;
 	struct execpy_error err = {0};
 	bool named = strcmp(action, "checkpoint") == 0 || strcmp(action, "rollback") == 0;
@@ -236,6 +275,10 @@ static void act(struct mcp_call *call, const char *action, const char *id, const
 
 	if (!id) {
 		mcp_tool_error(call, "%s: session is missing", action);
+		return;
+	}
+	if (!mcp_may_use_session(call->server, id)) {
+		mcp_tool_error(call, "there is no session %.60s", id);
 		return;
 	}
 	if (named && !name) {
@@ -253,13 +296,13 @@ static void act(struct mcp_call *call, const char *action, const char *id, const
 	else
 		r = execpy_session_end(engine, id, &err);
 	if (r == -ENOENT || r == -EIDRM || strcmp(action, "end") == 0)
-		mcp_forget_session(call->mcp, id);
+		mcp_forget_session(call->server, id);
 	if (r < 0)
 		mcp_tool_error(call, "%s", err.text);
 	else if (strcmp(action, "end") == 0)
 		answer(call, "the session has ended\n", NULL, 0);
 	else {
-		name_template(call->mcp, &info);
+		name_template(call->server, &info);
 		answer(call, "", &info, 1);
 	}
 }
