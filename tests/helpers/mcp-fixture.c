@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define STEP_MS 50
+#define STEP_MS 20
 
 static json_t *file;
 

@@ -60,6 +60,16 @@ def told(request, product, url, fixture_url):
 # --- the conformance suite -------------------------------------------------------------------------------
 
 def conform(places, slow, server, revision):
+    """The suite has clocks of its own, of half a second some: on a host that is busy it may need
+    a second go."""
+    for _ in range(2):
+        status, out = conform_once(places, slow, server, revision)
+        if status == 0:
+            break
+    return status, out
+
+
+def conform_once(places, slow, server, revision):
     process = node.start(
         f"{PACKAGES}/conformance/dist/index.js", "server", "--url", places[server],
         "--requirements", revision, "--expected-failures",
@@ -94,8 +104,10 @@ def inspect_schemas(places, slow, transport, era):
     return inspect(places, slow, transport, era, "--method", "tools/list", "--strict")
 
 
-@pytest.mark.parametrize("era", ["legacy", "auto", "modern"])
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport, era", [
+    ("stdio", "auto"), ("http", "legacy"), ("http", "modern"),
+    *(pytest.param(*each, marks=pytest.mark.full)
+      for each in (("stdio", "legacy"), ("stdio", "modern"), ("http", "auto")))])
 def test_the_inspector(told, request, transport, era):
     assert told(request)["result"]["content"][0] == {"type": "text", "text": "42\n"}
 
@@ -112,9 +124,12 @@ def converse(places, slow, transport, client, era):
                                seconds=90 * slow))
 
 
-@pytest.mark.parametrize("client, era", [("sdk", "legacy"), ("client", "auto"), ("client", "modern"),
-                                         ("langchain", "legacy")])
-@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("transport, client, era", [
+    ("stdio", "sdk", "legacy"), ("http", "sdk", "legacy"), ("stdio", "client", "modern"),
+    ("http", "client", "auto"), ("http", "langchain", "legacy"),
+    *(pytest.param(*each, marks=pytest.mark.full)
+      for each in (("stdio", "client", "auto"), ("http", "client", "modern"),
+                   ("stdio", "langchain", "legacy")))])
 def test_a_conversation(told, request, transport, client, era):
     said = told(request)
     assert said["era"] == ("legacy" if client in ("sdk", "langchain") else "modern")
