@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MCP over HTTP with keys: what a tenant may have, and that nobody else has it."""
 import hashlib
+import http.client
 import json
 import threading
 import time
@@ -66,7 +67,7 @@ def test_nobody_else_has_a_session_or_its_files(tenants):
     session = opened(first)
     first.run("open('note.txt', 'w').write('mine')\nsecret = 1", session=session)
     uri = f"execpy://session/{session}/note.txt"
-    for action in ("info", "undo", "end"):
+    for action in ("info", "undo", "fork", "end"):
         asked = second.tool("python_session", action=action, session=session).result
         assert asked["isError"] is True and f"no session {session}" in json.dumps(asked)
     asked = second.run("secret", session=session).result
@@ -78,6 +79,11 @@ def test_nobody_else_has_a_session_or_its_files(tenants):
     assert session not in second.tool("python_session", action="list").text
     assert first.ask("resources/read", {"uri": uri}).result["contents"][0]["text"] == "mine"
     assert first.run("secret", session=session).text == "1\n"
+    branch = first.tool("python_session", action="fork", session=session)
+    branch = branch.result["structuredContent"]["sessions"][0]["id"]
+    assert second.run("secret", session=branch).result["isError"] is True
+    assert first.run("secret", session=branch).text == "1\n"
+    end(first, branch)
     end(first, session)
 
 
@@ -125,3 +131,29 @@ def test_the_audit_log_has_it(tenants):
     digest = hashlib.sha256(code.encode()).hexdigest()
     kinds = [line["kind"] for line in lines if digest in line.values() and line["key"] == "first"]
     assert kinds == ["mcp execute_python", "mcp check_python"]
+
+
+def test_rest_has_the_same_sessions(tenants):
+    """What one way of asking opened the other knows, for the same key only."""
+    first, second = tenants["first"], tenants["second"]
+    session = opened(first)
+    first.run("kept = 5", session=session)
+
+    def ask(web, method, path, body=None):
+        connection = http.client.HTTPConnection(web.host, web.port, timeout=web.seconds)
+        connection.request(method, path, body, {**web.standard, "Content-Type": "application/json"})
+        response = connection.getresponse()
+        status, data = response.status, response.read()
+        connection.close()
+        return status, json.loads(data) if data else None
+    assert ask(first, "GET", f"/v1/sessions/{session}")[0] == 200
+    assert ask(second, "GET", f"/v1/sessions/{session}")[0] == 404
+    status, opened_there = ask(first, "POST", "/v1/sessions", "{}")
+    assert status == 201
+    other = opened_there["id"]
+    assert first.run("1 + 1", session=other).text == "2\n"
+    assert second.run("1 + 1", session=other).result["isError"] is True
+    assert other in first.tool("python_session", action="list").text
+    assert ask(first, "DELETE", f"/v1/sessions/{session}")[0] == 204
+    assert first.run("kept", session=session).result["isError"] is True
+    end(first, other)

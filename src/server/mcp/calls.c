@@ -76,6 +76,9 @@ void mcp_call_free(struct mcp_call *call)
 		event_free(call->ticker);
 	async_abandon(call->run);
 	async_abandon_opening(call->opening);
+	async_abandon_asking(call->asking);
+	free(call->infos);
+	free(call->ids);
 	execpy_result_free(call->result);
 	for (size_t i = 0; i < call->request.file_count; i++)
 		close(call->files[i].fd);
@@ -193,9 +196,9 @@ int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err
 	struct async async = *what;
 	struct tenant *tenant = call->server->tenant;
 
-	if (tenant && !tenant_begin_run(tenant))
+	if (tenant && !what->hold && !tenant_begin_run(tenant))
 		return refuse(err, EAGAIN, "as many runs go on as may; try again when one is over");
-	call->counted = tenant != NULL;
+	call->counted = tenant && !what->hold;
 	call->check_only = what->check_only;
 	async.session = call->session[0] ? call->session : NULL;
 	async.callbacks = (struct execpy_callbacks){.output = count_output, .user = call};
@@ -228,4 +231,30 @@ int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options
 		return -err->number;
 	start_ticker(call);
 	return 0;
+}
+
+static void on_answer(void *user, const struct execpy_session_info *infos, size_t count,
+		      const struct error *why)
+{
+	struct mcp_call *call = user;
+	struct error memory = {0};
+
+	call->asking = NULL;
+	free(call->infos);
+	call->info_count = 0;
+	call->infos = calloc(count + 1, sizeof *call->infos);
+	if (call->infos && count > 0)
+		memcpy(call->infos, infos, count * sizeof *infos);
+	if (call->infos)
+		call->info_count = count;
+	else
+		fail(&memory, ENOMEM, "sessions");
+	is_over(call, memory.number ? &memory : why);
+}
+
+int mcp_begin_asking(struct mcp_call *call, const struct session_question *question,
+		     struct error *err)
+{
+	call->asking = async_ask_session(call->server->engine, question, on_answer, call, err);
+	return call->asking ? 0 : -err->number;
 }

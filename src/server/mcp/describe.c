@@ -268,7 +268,8 @@ static void describe_session(struct mcp_server *server, struct bytes *out)
 		"present state under a name, rollback returns to it, undo returns to before the "
 		"last "
 		"run; fork makes sessions that go on from the present state, each by itself, to "
-		"try several ways; end ends it. A session that is not used ends by itself, as info says, and "
+		"try several ways; end ends it. A session that is not used ends by itself, as info "
+		"says, and "
 		"with "
 		"this server unless it uses a daemon.");
 }

@@ -81,6 +81,7 @@ static struct mcp_tenant *find_tenant(struct mcp_http *http, struct tenant *tena
 		TAILQ_INIT(&mine->sessions);
 		mcp_server_init(&mine->server, http->server->engine, http->offer, &mine->options);
 		mine->server.tenant = tenant;
+		mine->server.http = http->server;
 		mine->server.ran = record;
 		mine->server.user = mine;
 		TAILQ_INSERT_TAIL(&http->tenants, mine, entry);

@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+struct server; /* server/server.h */
 struct tenant; /* server/tenant.h */
 
 #define MCP_STATELESS_REVISION "2026-07-28"
@@ -60,8 +61,9 @@ struct mcp_server {
 	/* Told of each code that was run or checked for a client; or NULL. */
 	void (*ran)(const struct mcp_call *call, const struct execpy_result *result);
 	void *user;
-	TAILQ_HEAD(, mcp_call) over;        /* what went on for them is over */
-	TAILQ_HEAD(, mcp_session) sessions; /* that were opened here */
+	TAILQ_HEAD(, mcp_call) over; /* what went on for them is over */
+	struct server *http;         /* that has the tenant, and knows whose sessions are whose */
+	TAILQ_HEAD(, mcp_session) sessions; /* else: that were opened here */
 	size_t session_count;
 	char *installed; /* what Python said is; NULL: not asked yet */
 	json_t *result_schema;
@@ -116,7 +118,12 @@ struct mcp_call {
 	bool counted; /* as one of the tenant's runs */
 	struct opening *opening;
 	struct execpy_session_info opened; /* id "": none was */
-	bool over;                         /* it went on, and what came of it is in the next two */
+	struct asking *asking;
+	struct execpy_session_info *infos; /* the answer */
+	size_t info_count;
+	char (*ids)[EXECPY_SESSION_ID_MAX]; /* of sessions that it goes through */
+	size_t id_count;
+	bool over; /* it went on, and what came of it is in the next two */
 	struct execpy_result *result;
 	struct error why;
 	void (*finish)(struct mcp_call *call, struct execpy_result *result,
@@ -236,6 +243,9 @@ int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err
 /* The same for a session: call->opened says what it is like, or `why` why there is none. */
 int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options *options,
 		      struct error *err);
+/* The same for a question about sessions: call->infos is the answer. */
+int mcp_begin_asking(struct mcp_call *call, const struct session_question *question,
+		     struct error *err);
 /* Goes on with the calls of which something is over. Not from inside the loop. */
 void mcp_proceed(struct mcp_server *server);
 
@@ -267,6 +277,8 @@ extern const size_t mcp_survey_length;
 void mcp_tool_session(struct mcp_call *call, const json_t *arguments);
 /* A tenant uses its own; else whoever was given an id may use it. */
 bool mcp_may_use_session(const struct mcp_server *server, const char *id);
+/* Those that lists hold, into call->ids. False when the call was answered. */
+bool mcp_collect_sessions(struct mcp_call *call);
 /* It is in no list any more. */
 void mcp_forget_session(struct mcp_server *server, const char *id);
 

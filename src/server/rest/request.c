@@ -47,9 +47,9 @@ static int take_template(struct ask *ask, const json_t *object, const struct ask
 int rest_take_run(struct ask *ask, const json_t *object, const struct ask_rules *rules,
 		  struct rest_run *ret_run, struct error *err)
 {
-	static const char *const keys[] = {"code",         "stdin",  "args",   "env",
-					   "files",        "limits", "policy", "template",
-					   "output",       "return_files", "detach", NULL};
+	static const char *const keys[] = {"code",   "stdin",        "args",   "env",
+					   "files",  "limits",       "policy", "template",
+					   "output", "return_files", "detach", NULL};
 	int r;
 
 	if ((r = ask_known(object, "", keys, err)) < 0 || (r = ask_code(ask, object, err)) < 0 ||
@@ -70,7 +70,7 @@ bool rest_take_session(struct rest_call *call)
 {
 	const char *id = exchange_parameter(call->exchange, "id");
 
-	if (strlen(id) < sizeof call->session && owned_by(call->rest, call->tenant, id)) {
+	if (strlen(id) < sizeof call->session && owned_by(call->rest->server, call->tenant, id)) {
 		snprintf(call->session, sizeof call->session, "%s", id);
 		return true;
 	}
