@@ -128,6 +128,7 @@ static void put(struct bundle *bundle, const char *mime, PyObject *data)
 	PyErr_Clear();
 	if (!bytes)
 		return;
+	bytes = pictures_fit(bytes);
 	length = (size_t)PyBytes_GET_SIZE(bytes);
 	if (length > most) {
 		bytes_append_format(&bundle->notes,

@@ -18,7 +18,8 @@ static bool is_of(PyObject *object, PyObject *module_name, PyObject *class_name)
 	return is > 0;
 }
 
-static PyObject *save_png(PyObject *figure)
+/* Saved with so many dots an inch, or 0: as the figure has it. */
+static PyObject *save_with(PyObject *figure, double dpi)
 {
 	PyObject *io, *buffer, *save, *arguments, *options, *result = NULL, *png = NULL;
 
@@ -27,7 +28,8 @@ static PyObject *save_png(PyObject *figure)
 	save = PyObject_GetAttr(figure, names.savefig);
 	arguments = buffer ? Py_BuildValue("(O)", buffer) : NULL;
 	/* Not bbox_inches="tight": it draws everything twice. */
-	options = Py_BuildValue("{ss}", "format", "png");
+	options = dpi > 0 ? Py_BuildValue("{sssd}", "format", "png", "dpi", dpi)
+			  : Py_BuildValue("{ss}", "format", "png");
 	if (save && arguments && options)
 		result = PyObject_Call(save, arguments, options);
 	if (result)
@@ -40,6 +42,42 @@ static PyObject *save_png(PyObject *figure)
 	Py_XDECREF(options);
 	Py_XDECREF(result);
 	return png;
+}
+
+/* The longer side, in inches; 0 when it does not say. */
+static double longer_side(PyObject *figure)
+{
+	PyObject *size = PyObject_CallMethod(figure, "get_size_inches", NULL);
+	double longer = 0;
+
+	for (Py_ssize_t i = 0; size && i < 2; i++) {
+		PyObject *item = PySequence_GetItem(size, i);
+		double side = item ? PyFloat_AsDouble(item) : 0;
+
+		if (side > longer)
+			longer = side;
+		Py_XDECREF(item);
+	}
+	PyErr_Clear();
+	Py_XDECREF(size);
+	return longer;
+}
+
+/* What is too large is drawn a second time: how many dots an inch there are can come
+ * from the figure or from several settings, so the picture itself is asked. */
+static PyObject *save_png(PyObject *figure)
+{
+	PyObject *png = save_with(figure, 0), *smaller;
+	double side;
+
+	if (!png || !PyBytes_Check(png) || !pictures_excess(png))
+		return png;
+	side = longer_side(figure);
+	smaller = side > 0 ? save_with(figure, pictures_most() / side) : NULL;
+	if (!smaller)
+		return png;
+	Py_DECREF(png);
+	return smaller;
 }
 
 /* Until it is drawn for the first time an animation's figure is empty. */

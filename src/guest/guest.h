@@ -306,6 +306,16 @@ PyObject *figures_png(PyObject *object);
 PyObject *figures_backend_init(void);
 #define FIGURES_BACKEND "_execpy_agg"
 
+/* pictures.c */
+
+/* From now on no side of a picture has more pixels; 0: any. */
+void pictures_bound(uint32_t pixels);
+uint32_t pictures_most(void);
+/* The longer side of a PNG or JPEG, a bytes object, that is too long; else 0. */
+uint32_t pictures_excess(PyObject *data);
+/* Takes over a bytes object and gives it back, or a smaller picture of the same. */
+PyObject *pictures_fit(PyObject *data);
+
 /* failure.c */
 
 /* Stage: template. */

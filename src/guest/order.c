@@ -75,6 +75,10 @@ static int take_field(struct order *order, const struct field *field)
 		r = field_number(field, &number);
 		order->probe = number != 0;
 		return r;
+	case FIELD_PICTURE_PIXELS:
+		r = field_number(field, &number);
+		pictures_bound((uint32_t)number);
+		return r;
 	default:
 		return 0;
 	}
@@ -88,6 +92,7 @@ int order_read(struct span request, struct order *order)
 	struct field field;
 	int r;
 
+	pictures_bound(0);
 	order->policy = policy_profile(PROFILE_STRICT);
 	order->context.files = order->files;
 	order->arguments = Py_BuildValue("[s]", RUN_FILE_NAME);

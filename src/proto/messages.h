@@ -159,7 +159,8 @@ enum field_name {
 	FIELD_BUSY,
 	FIELD_LOST, /* text: by a return to a checkpoint */
 	FIELD_IDLE_SESSION_MS,
-	FIELD_BRANCH, /* of FORK_CELL: 1 for a session's that takes over another */
+	FIELD_BRANCH,         /* of FORK_CELL: 1 for a session's that takes over another */
+	FIELD_PICTURE_PIXELS, /* of the longer side of a picture that is shown */
 };
 
 /* Why an engine asks to kill: FIELD_REASON of MESSAGE_KILL. */

@@ -4,12 +4,13 @@
 
 #include <string.h>
 
-extern const struct server_part health_part, page_part, rest_part;
+extern const struct server_part health_part, mcp_part, page_part, rest_part;
 
 const struct server_part *const server_parts[] = {
 	&health_part,
 	&page_part,
 	&rest_part,
+	&mcp_part,
 	NULL,
 };
 

@@ -32,6 +32,7 @@ struct server {
 	struct http_numbers numbers;
 	char **hosts, **compat; /* as configured; NULL-terminated, or NULL */
 	struct tenants tenants;
+	struct owned_session *sessions; /* owned.c */
 	struct metrics metrics;
 	struct logs logs;
 	void *tls;     /* SSL_CTX, or NULL */

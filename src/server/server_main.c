@@ -11,6 +11,7 @@
  *   3. Serve until the daemon says stop, or is gone. */
 #include "server/keys.h"
 #include "server/link.h"
+#include "server/owned.h"
 #include "server/server.h"
 
 #include "base/cleanup.h"
@@ -392,6 +393,7 @@ int main(void)
 	for (size_t i = 0; server_parts[i]; i++)
 		if (server_parts[i]->end && server_part_is_on(&process.server, server_parts[i]))
 			server_parts[i]->end(&process.server);
+	owned_free(&process.server);
 	http_free(&process.server.http);
 	keys_free(&process.server.tenants);
 	policies_know(&(struct policies){0});
