@@ -304,7 +304,6 @@ void figures_show(bool close);
 PyObject *figures_png(PyObject *object);
 /* What a figure that was drawn shows, when that is asked for; else NULL. */
 PyObject *figures_chart(PyObject *object);
-#define CHART_MIME "application/vnd.execpy.chart+json"
 /* The backend module that MPLBACKEND names, for PyImport_AppendInittab. */
 PyObject *figures_backend_init(void);
 #define FIGURES_BACKEND "_execpy_agg"

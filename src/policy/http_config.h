@@ -23,7 +23,11 @@
 	X(idle_ms, "keep_alive", LIMIT_UNIT_MS, 75000, 10, 24ull * 3600 * 1000,                  \
 	  "how long a connection without a request stays")                                       \
 	X(unread_ms, "unread_time", LIMIT_UNIT_MS, 30000, 10, 3600000,                           \
-	  "how long a client may take nothing of a response")
+	  "how long a client may take nothing of a response")                                    \
+	X(compat_time_ms, "compat_time", LIMIT_UNIT_MS, 60000, 10, 24ull * 3600 * 1000,          \
+	  "a run's time over an API of others that does not say")                                \
+	X(compat_memory_bytes, "compat_memory", LIMIT_UNIT_BYTES, 512 * MIB, 4 * MIB, 1024 * GIB, \
+	  "and its memory")
 
 struct http_numbers {
 #define HTTP_NUMBER_FIELD(name, key, unit, initial, least, most, sentence) uint64_t name;
@@ -48,6 +52,7 @@ struct http_config {
 	char **hosts;    /* names of this server, beside those of loopback */
 	char **policies; /* paths of policy files, whose names clients may use */
 	char **compat;   /* which APIs of others are served */
+	char *compat_policy; /* theirs; NULL: standard */
 	char *keys, *certificate, *private_key, *log, *audit; /* paths; NULL: none */
 };
 

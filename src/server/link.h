@@ -22,6 +22,7 @@
 #define SETTING_HOST        "host"        /* text */
 #define SETTING_COMPAT      "compat"      /* text */
 #define SETTING_POLICY      "policy"      /* fd; text: its path */
+#define SETTING_COMPAT_POLICY "compat_policy" /* text */
 #define SETTING_KEYS        "keys"        /* fd; text: its path */
 #define SETTING_CERTIFICATE "certificate" /* fd */
 #define SETTING_PRIVATE_KEY "private_key" /* fd */

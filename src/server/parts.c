@@ -4,11 +4,13 @@
 
 #include <string.h>
 
-extern const struct server_part health_part, rest_part;
+extern const struct server_part health_part, rest_part, piston_part, fusion_part;
 
 const struct server_part *const server_parts[] = {
 	&health_part,
 	&rest_part,
+	&piston_part,
+	&fusion_part,
 	NULL,
 };
 
