@@ -142,7 +142,8 @@ static int check_compat(struct document *file, const char *key, const struct htt
 
 	if (strcmp(key, "compat_policy") == 0) {
 		if (policy_find(config->compat_policy, &builtin) < 0)
-			return document_wrong_here(file, "compat_policy: there is no policy '%.40s'",
+			return document_wrong_here(file,
+						   "compat_policy: there is no policy '%.40s'",
 						   config->compat_policy);
 		policy_free(&builtin);
 	}

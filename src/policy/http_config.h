@@ -14,18 +14,18 @@
 #include <stdint.h>
 
 /* field, key in the file, unit, default, least, most, what it is. */
-#define HTTP_NUMBER_TABLE(X)                                                                     \
-	X(connections, "connections", LIMIT_UNIT_COUNT, 16384, 1, 1000000,                       \
-	  "HTTP connections at one moment; more wait to be accepted")                            \
-	X(header_ms, "header_time", LIMIT_UNIT_MS, 10000, 10, 3600000,                           \
-	  "in which the header of a request must be there, from its first byte on")              \
-	X(body_ms, "body_time", LIMIT_UNIT_MS, 60000, 10, 3600000, "and its body, from then on") \
-	X(idle_ms, "keep_alive", LIMIT_UNIT_MS, 75000, 10, 24ull * 3600 * 1000,                  \
-	  "how long a connection without a request stays")                                       \
-	X(unread_ms, "unread_time", LIMIT_UNIT_MS, 30000, 10, 3600000,                           \
-	  "how long a client may take nothing of a response")                                    \
-	X(compat_time_ms, "compat_time", LIMIT_UNIT_MS, 60000, 10, 24ull * 3600 * 1000,          \
-	  "a run's time over an API of others that does not say")                                \
+#define HTTP_NUMBER_TABLE(X)                                                                      \
+	X(connections, "connections", LIMIT_UNIT_COUNT, 16384, 1, 1000000,                        \
+	  "HTTP connections at one moment; more wait to be accepted")                             \
+	X(header_ms, "header_time", LIMIT_UNIT_MS, 10000, 10, 3600000,                            \
+	  "in which the header of a request must be there, from its first byte on")               \
+	X(body_ms, "body_time", LIMIT_UNIT_MS, 60000, 10, 3600000, "and its body, from then on")  \
+	X(idle_ms, "keep_alive", LIMIT_UNIT_MS, 75000, 10, 24ull * 3600 * 1000,                   \
+	  "how long a connection without a request stays")                                        \
+	X(unread_ms, "unread_time", LIMIT_UNIT_MS, 30000, 10, 3600000,                            \
+	  "how long a client may take nothing of a response")                                     \
+	X(compat_time_ms, "compat_time", LIMIT_UNIT_MS, 60000, 10, 24ull * 3600 * 1000,           \
+	  "a run's time over an API of others that does not say")                                 \
 	X(compat_memory_bytes, "compat_memory", LIMIT_UNIT_BYTES, 512 * MIB, 4 * MIB, 1024 * GIB, \
 	  "and its memory")
 

@@ -328,8 +328,8 @@ static int take_file(struct ask *ask, const json_t *entry, struct error *err)
 		return refuse(err, EINVAL, "path is missing");
 	if ((content && encoded) || json_is_string(content) == json_is_string(encoded))
 		return refuse(err, EINVAL, "give it either content or content_base64, a text");
-	return ask_add_file(ask, path, content ? content : encoded,
-			    content ? ASK_TEXT : ASK_BASE64, err);
+	return ask_add_file(ask, path, content ? content : encoded, content ? ASK_TEXT : ASK_BASE64,
+			    err);
 }
 
 int ask_files(struct ask *ask, const json_t *object, size_t most, struct error *err)

@@ -200,10 +200,10 @@ static int take_limits(struct rest_call *call, struct error *err)
 	    take_number(object, "memory_limit_MB", (double)MIB,
 			(double)limits.memory_bytes / (double)MIB, &memory, err) < 0)
 		return -err->number;
-	limits.time_ms = compat_within(whole(time_ms), limit_find("time_ms")->least,
-				       rules.ceilings.time_ms);
-	limits.cpu_ms = compat_within(limits.time_ms, limit_find("cpu_ms")->least,
-				      rules.ceilings.cpu_ms);
+	limits.time_ms =
+		compat_within(whole(time_ms), limit_find("time_ms")->least, rules.ceilings.time_ms);
+	limits.cpu_ms =
+		compat_within(limits.time_ms, limit_find("cpu_ms")->least, rules.ceilings.cpu_ms);
 	limits.memory_bytes = compat_within(whole(memory), limit_find("memory_bytes")->least,
 					    rules.ceilings.memory_bytes);
 	call->ask.request.limits = ask_to_engine(&limits);
@@ -254,8 +254,7 @@ static int take_wanted(struct ask *ask, struct error *err)
 
 static void handle_run_code(struct exchange *exchange)
 {
-	struct fusion_call *fusion =
-		(struct fusion_call *)rest_call_new(exchange, sizeof *fusion);
+	struct fusion_call *fusion = (struct fusion_call *)rest_call_new(exchange, sizeof *fusion);
 	struct rest_call *call = &fusion->call;
 	const struct async async = {.done = on_done, .user = fusion};
 	const char *language = NULL;

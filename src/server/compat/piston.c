@@ -263,7 +263,8 @@ static int name_others(json_t *files, struct error *err)
 
 	json_array_foreach(files, index, file)
 	{
-		if (index > 0 && json_is_object(file) && !json_is_string(json_object_get(file, "name")) &&
+		if (index > 0 && json_is_object(file) &&
+		    !json_is_string(json_object_get(file, "name")) &&
 		    json_object_set_new(file, "name", json_sprintf("file%zu.code", index)) < 0)
 			return fail(err, ENOMEM, "files");
 	}
@@ -291,11 +292,11 @@ static int take_files(struct ask *ask, struct error *err)
 
 static void handle_execute(struct exchange *exchange)
 {
-	struct piston_call *piston =
-		(struct piston_call *)rest_call_new(exchange, sizeof *piston);
+	struct piston_call *piston = (struct piston_call *)rest_call_new(exchange, sizeof *piston);
 	struct rest_call *call = &piston->call;
-	const struct async async = {
-		.callbacks = {.output = on_output, .user = piston}, .done = on_done, .user = piston};
+	const struct async async = {.callbacks = {.output = on_output, .user = piston},
+				    .done = on_done,
+				    .user = piston};
 	struct error err = {0};
 
 	if (!piston)

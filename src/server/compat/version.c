@@ -49,7 +49,8 @@ static long compare(const struct parsed *own, const struct parsed *wanted, int p
 	return 0;
 }
 
-static bool one_matches(const char *operator, const struct parsed *own, const struct parsed *wanted)
+static bool one_matches(const char *operator, const struct parsed * own,
+			const struct parsed *wanted)
 {
 	long given = compare(own, wanted, wanted->given);
 
@@ -84,7 +85,7 @@ bool version_matches(const char *selector, const char *version)
 			return false;
 		memcpy(operator, selector, length);
 		selector += length;
-		if (!parse(&selector, &wanted) || !one_matches(operator, &own, &wanted))
+		if (!parse(&selector, &wanted) || !one_matches(operator, & own, &wanted))
 			return false;
 		selector += strspn(selector, " ");
 	} while (*selector);
