@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """npm's packages for tests, from tests/node/package-lock.json and from nothing else."""
 import fcntl
+import json
+import os
+import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,6 +27,19 @@ def packages():
 
 
 def program():
-    found = shutil.which("node")
+    """Node: the pinned one, since what is tested with asks for a newer one than Debian's."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    pinned = PLACE / f"node_modules/node-linux-{machine}/bin/node"
+    found = str(pinned) if pinned.exists() else shutil.which("node")
     assert found, "node is missing: tools/packages.sh install test"
     return found
+
+
+def run(script, *words, seconds=120, env=None):
+    """What a script of tests/node prints, as JSON."""
+    packages()
+    done = subprocess.run([program(), PLACE / script, *words], cwd=PLACE, capture_output=True,
+                          stdin=subprocess.DEVNULL, text=True, timeout=seconds,
+                          env={**os.environ, "NO_COLOR": "1", **(env or {})})
+    assert done.returncode == 0, f"{script}: {done.stdout[-2000:]}{done.stderr[-4000:]}"
+    return json.loads(done.stdout)

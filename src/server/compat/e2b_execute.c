@@ -23,6 +23,7 @@ struct execute_call {
 	char session[EXECPY_SESSION_ID_MAX]; /* and what it ran in */
 	uint64_t number;
 	bool begun, retried;
+	bool renewed; /* the context is new: this is said */
 	struct json_pieces outputs[2];
 	struct bytes held; /* of stderr */
 	size_t displays;   /* that were told */
@@ -130,6 +131,13 @@ static void on_output(void *user, enum execpy_stream stream, const void *data, s
 	bytes_append(&execute->held, all.data + shown, length - shown);
 }
 
+static void tell_renewed(struct execute_call *execute)
+{
+	static const char text[] = "execpy: the context had ended unused: this is a new one\n";
+
+	tell_text(execute, 1, (struct span){(const uint8_t *)text, sizeof text - 1}, false);
+}
+
 static void on_started(void *user, const struct execpy_result *so_far)
 {
 	struct execute_call *execute = user;
@@ -137,6 +145,8 @@ static void on_started(void *user, const struct execpy_result *so_far)
 
 	e2b_write_count(&line, execute->number);
 	send_line(execute, &line);
+	if (execute->renewed)
+		tell_renewed(execute);
 }
 
 static void tell_display(void *user, struct span bundle)
@@ -270,13 +280,6 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 
 /* --- its beginning ----------------------------------------------------------------------- */
 
-static void tell_renewed(struct execute_call *execute)
-{
-	static const char text[] = "execpy: the context had ended unused: this is a new one\n";
-
-	tell_text(execute, 1, (struct span){(const uint8_t *)text, sizeof text - 1}, false);
-}
-
 static void on_ready(struct e2b_call *e2b, struct e2b_context *context, const struct error *why)
 {
 	static const struct run_showing showing = {.finding = ignore_finding,
@@ -308,8 +311,7 @@ static void on_ready(struct e2b_call *e2b, struct e2b_context *context, const st
 		fail_execute(execute, &err);
 		return;
 	}
-	if (context->renewed)
-		tell_renewed(execute);
+	execute->renewed = context->renewed;
 	context->renewed = false;
 }
 
