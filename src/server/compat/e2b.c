@@ -90,8 +90,8 @@ static void handle_create(struct exchange *exchange)
 		rest_fail(&call->call, &err);
 		return;
 	}
-	if (cwd && strlen(cwd) > E2B_CWD_BYTES / 2) {
-		rest_problem(&call->call, 400, "cwd is longer than %d bytes", E2B_CWD_BYTES / 2);
+	if (cwd && strlen(cwd) > COMPAT_CWD_BYTES_MAX) {
+		rest_problem(&call->call, 400, "cwd is longer than %d bytes", COMPAT_CWD_BYTES_MAX);
 		return;
 	}
 	context = e2b_new(exchange_server(exchange)->compat_state, &call->call, cwd, false);

@@ -11,8 +11,6 @@
 
 #include <sys/queue.h>
 
-#define E2B_CWD_BYTES 512
-
 struct e2b_context;
 
 struct e2b_call {
@@ -41,12 +39,12 @@ struct e2b_context {
 	struct tenant *tenant;
 	char id[EXECPY_SESSION_ID_MAX];      /* that of its first session */
 	char session[EXECPY_SESSION_ID_MAX]; /* "": none now */
-	char cwd[E2B_CWD_BYTES];
-	bool is_default; /* of those who name none */
-	bool told;       /* somebody knows it */
-	bool renewed;    /* its session had ended by itself: who runs next is told */
-	bool closing;    /* nobody can name it any more */
-	bool plain;      /* there is no template with libraries */
+	char cwd[COMPAT_CWD_BYTES_MAX + 16]; /* with what stands for the other's home */
+	bool is_default;                     /* of those who name none */
+	bool told;                           /* somebody knows it */
+	bool renewed; /* its session had ended by itself: who runs next is told */
+	bool closing; /* nobody can name it any more */
+	bool plain;   /* there is no template with libraries */
 	uint64_t executions;
 	struct limits limits;
 	const char *policy;

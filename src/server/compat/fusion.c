@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FUSION_TIME_S 10.0
-
 struct fusion_call {
 	struct rest_call call;
 	struct bytes errors;
@@ -196,7 +194,8 @@ static int take_limits(struct rest_call *call, struct error *err)
 	struct limits limits = rules.initial;
 	double time_ms, memory;
 
-	if (take_number(object, "run_timeout", 1000, FUSION_TIME_S, &time_ms, err) < 0 ||
+	if (take_number(object, "run_timeout", 1000, COMPAT_FUSION_TIME_MS / 1000.0, &time_ms,
+			err) < 0 ||
 	    take_number(object, "memory_limit_MB", (double)MIB,
 			(double)limits.memory_bytes / (double)MIB, &memory, err) < 0)
 		return -err->number;

@@ -19,8 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PISTON_TIME_MS 3000
-
 struct piston_call {
 	struct rest_call call;
 	struct bytes both; /* stdout and stderr as they came */
@@ -200,7 +198,7 @@ static int take_limits(struct rest_call *call, struct error *err)
 		    {"run_memory_limit", "memory_bytes"}};
 	struct limits limits = rules.initial;
 
-	limits.time_ms = compat_within(PISTON_TIME_MS, 0, rules.ceilings.time_ms);
+	limits.time_ms = compat_within(COMPAT_PISTON_TIME_MS, 0, rules.ceilings.time_ms);
 	limits.cpu_ms = 0;
 	for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
 		const struct limit_info *info = limit_find(keys[i].limit);
