@@ -170,9 +170,9 @@
 #define REST_DISK_BYTES_MAX   (4 * GIB)
 
 /* The APIs of others. */
-#define COMPAT_CWD_BYTES_MAX   256   /* a context's working directory */
-#define COMPAT_FUSION_TIME_MS  10000 /* of a run that names none, as those servers have it */
-#define COMPAT_PISTON_TIME_MS  3000
+#define COMPAT_CWD_BYTES_MAX  256   /* a context's working directory */
+#define COMPAT_FUSION_TIME_MS 10000 /* of a run that names none, as those servers have it */
+#define COMPAT_PISTON_TIME_MS 3000
 
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */

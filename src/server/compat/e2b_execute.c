@@ -244,6 +244,7 @@ static void lost_session(struct execute_call *execute, const struct error *why)
 	struct rest_call *call = call_of(execute);
 	struct compat *compat = call->rest->server->compat_state;
 	struct e2b_context *context = e2b_find(compat, call->tenant, execute->context);
+	struct error gone = {0};
 
 	if (context && context->is_default && !execute->retried) {
 		execute->retried = true;
@@ -258,7 +259,8 @@ static void lost_session(struct execute_call *execute, const struct error *why)
 	} else if (context && context->step == E2B_READY) {
 		e2b_close(context);
 	}
-	fail_execute(execute, why);
+	refuse(&gone, ENOENT, "%s", why->text);
+	fail_execute(execute, &gone);
 }
 
 static void on_done(void *user, struct execpy_result *result, const struct error *why)
