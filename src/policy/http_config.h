@@ -48,10 +48,10 @@ extern const size_t http_number_count;
 /* Texts; NULL-terminated once there is one, else NULL. */
 struct http_config {
 	struct http_numbers numbers;
-	char **listen;   /* "127.0.0.1:8765", "unix:PATH"; or the one word "none" */
-	char **hosts;    /* names of this server, beside those of loopback */
-	char **policies; /* paths of policy files, whose names clients may use */
-	char **compat;   /* which APIs of others are served */
+	char **listen;       /* "127.0.0.1:8765", "unix:PATH"; or the one word "none" */
+	char **hosts;        /* names of this server, beside those of loopback */
+	char **policies;     /* paths of policy files, whose names clients may use */
+	char **compat;       /* which APIs of others are served */
 	char *compat_policy; /* theirs; NULL: standard */
 	char *keys, *certificate, *private_key, *log, *audit; /* paths; NULL: none */
 };
