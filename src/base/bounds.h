@@ -176,6 +176,11 @@
 #define REST_OUTPUT_BYTES_MAX (256 * MIB)
 #define REST_DISK_BYTES_MAX   (4 * GIB)
 
+/* The APIs of others. */
+#define COMPAT_CWD_BYTES_MAX  256   /* a context's working directory */
+#define COMPAT_FUSION_TIME_MS 10000 /* of a run that names none, as those servers have it */
+#define COMPAT_PISTON_TIME_MS 3000
+
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */
 #define PROBE_TIME_MS      1000
@@ -188,15 +193,15 @@
 #define TEMPLATE_START_MS  60000 /* imports included */
 #define WARDEN_TAKES_MS    10000 /* a message, while it is busy */
 #define CELL_START_MS      10000
-#define OUTPUT_PATIENCE_MS 2                  /* before output is looked for */
-#define OFFER_DELAY_MS     2                  /* before a client needs a cell that runs already */
-#define OUTPUT_REST_MS     1                  /* between reads of little each */
-#define OUTPUT_REST_BYTES  (16 * KIB)         /* what is not little */
-#define DRAIN_MS           100                /* children of a main process that ended */
-#define FRAMES_WAIT_MS     250 /* for the frames at a time limit, on a busy machine */
-#define USAGE_POLL_MS      5   /* the finest step of CPU accounting */
-#define CELL_NICE          10  /* only where no cgroup shares out the processors */
-#define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
+#define OUTPUT_PATIENCE_MS 2          /* before output is looked for */
+#define OFFER_DELAY_MS     2          /* before a client needs a cell that runs already */
+#define OUTPUT_REST_MS     1          /* between reads of little each */
+#define OUTPUT_REST_BYTES  (16 * KIB) /* what is not little */
+#define DRAIN_MS           100        /* children of a main process that ended */
+#define FRAMES_WAIT_MS     250        /* for the frames at a time limit, on a busy machine */
+#define USAGE_POLL_MS      5          /* the finest step of CPU accounting */
+#define CELL_NICE          10         /* only where no cgroup shares out the processors */
+#define USAGE_POLL_SLOW_MS 50         /* how late an OOM kill of a child may be seen */
 
 /* How long what was killed may take to die, in milliseconds. */
 #define SWEEP_OTHERS_MS 100  /* at a start, of what dead wardens left */

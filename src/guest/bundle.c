@@ -238,6 +238,12 @@ static void put_known(struct bundle *bundle, PyObject *object)
 			put(bundle, "image/png", data);
 		Py_XDECREF(data);
 	}
+	if (wanted(bundle, CHART_MIME)) {
+		data = figures_chart(object);
+		if (data)
+			put(bundle, CHART_MIME, data);
+		Py_XDECREF(data);
+	}
 	if (bundle_is_plotly(object) && wanted(bundle, PLOTLY_MIME)) {
 		data = call(object, names.to_json, NULL);
 		if (data && PyUnicode_Check(data))

@@ -3,8 +3,15 @@
  *
  * MPLBACKEND names the module below: Agg with a show() that hands the open
  * figures over instead of warning that it cannot. Figures that nobody showed
- * are handed over at the end of the run. */
+ * are handed over at the end of the run.
+ *
+ * With EXECPY_CHARTS in the environment what a figure shows is handed over as data,
+ * too (charts.py, which is compiled when it is first needed). */
 #include "guest/guest.h"
+
+#include <stdlib.h>
+
+extern const char charts_source[]; /* made by tools/embed.py */
 
 /* An instance of a class of a module, which, if it is not there, has none. */
 static bool is_of(PyObject *object, PyObject *module_name, PyObject *class_name)
@@ -102,6 +109,39 @@ PyObject *figures_png(PyObject *object)
 	if (is_of(object, names.animations, names.animation_class))
 		return first_frame(object);
 	return NULL;
+}
+
+static PyObject *load_charts(void)
+{
+	static PyObject *module;
+	PyObject *code, *result, *globals;
+
+	if (module)
+		return module;
+	module = PyModule_New("execpy_charts");
+	globals = module ? PyModule_GetDict(module) : NULL;
+	code = globals ? Py_CompileString(charts_source, "<execpy charts>", Py_file_input) : NULL;
+	result = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+	if (!result)
+		Py_CLEAR(module);
+	Py_XDECREF(code);
+	Py_XDECREF(result);
+	return module;
+}
+
+PyObject *figures_chart(PyObject *object)
+{
+	PyObject *charts, *chart = NULL;
+
+	if (!getenv("EXECPY_CHARTS") || !is_of(object, names.figure_module, names.figure_class))
+		return NULL;
+	charts = load_charts();
+	if (charts)
+		chart = PyObject_CallMethod(charts, "chart", "O", object);
+	PyErr_Clear();
+	if (chart == Py_None)
+		Py_CLEAR(chart);
+	return chart;
 }
 
 /* pyplot's numbered figures, in order. Never imports pyplot: if it is not

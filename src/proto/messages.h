@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+/* The MIME type of what a figure shows as data, beside its picture (guest/charts.py). */
+#define CHART_MIME "application/vnd.execpy.chart+json"
+
 enum message {
 	/* engine → warden. The frame's id is the run's. */
 	MESSAGE_ACQUIRE = 1, /* limits, modules or name; more: 1 for the engine's only run */

@@ -31,6 +31,7 @@ struct server {
 	struct http http;
 	struct http_numbers numbers;
 	char **hosts, **compat; /* as configured; NULL-terminated, or NULL */
+	char **compat_policy;   /* one, or NULL */
 	struct tenants tenants;
 	struct owned_session *sessions; /* owned.c */
 	struct metrics metrics;

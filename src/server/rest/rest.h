@@ -38,6 +38,8 @@ struct rest_call {
 	/* What is sent: the stream, and what its parts point at. */
 	struct json_stream stream;
 	struct execpy_result *result;
+	/* How the call's API says no; NULL: by problem details. Ends the response. */
+	void (*refuse)(struct exchange *exchange, unsigned status, const char *text);
 	/* Of a kind that embeds this at its beginning; or NULL. */
 	void (*drained)(struct rest_call *call); /* the client takes more */
 	void (*release)(struct rest_call *call); /* frees what is its own */
@@ -95,10 +97,7 @@ struct events {
 	struct rest_call *call;
 	struct event *alive; /* a comment, when nothing else comes */
 	bool begun;          /* the response */
-	struct {
-		uint8_t carried[4]; /* the beginning of a sequence of UTF-8 */
-		size_t length;
-	} outputs[2];
+	struct json_pieces outputs[2];
 	size_t findings, displays; /* that were told of */
 };
 
