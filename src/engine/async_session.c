@@ -140,10 +140,14 @@ static bool returns(const struct session_question *question)
 	       (question->action == SESSION_ROLLBACK || question->action == SESSION_UNDO);
 }
 
+static bool is_fork(const struct session_question *question)
+{
+	return question->kind == SESSION_ASK_ACT && question->action == SESSION_FORK;
+}
+
 static bool tells_several(const struct session_question *question)
 {
-	return question->kind == SESSION_ASK_LIST ||
-	       (question->kind == SESSION_ASK_ACT && question->action == SESSION_FORK);
+	return question->kind == SESSION_ASK_LIST || is_fork(question);
 }
 
 static void on_answered(evutil_socket_t fd, short what, void *argument)
@@ -249,23 +253,23 @@ static void on_nothing(void *user, const struct execpy_session_info *infos, size
 {
 }
 
-/* It was opened, and nobody is there for it any more. */
+/* They came to be, and nobody is there for them any more. */
 static void end_again(void *user, const struct execpy_session_info *infos, size_t count,
 		      const struct error *why)
 {
 	struct session_question question = {.kind = SESSION_ASK_ACT, .action = SESSION_END};
 
-	if (count == 0)
-		return;
-	question.id = infos[0].id;
-	async_ask_session(user, &question, on_nothing, NULL, &(struct error){0});
+	for (size_t i = 0; i < count; i++) {
+		question.id = infos[i].id;
+		async_ask_session(user, &question, on_nothing, NULL, &(struct error){0});
+	}
 }
 
 void async_abandon_asking(struct asking *asking)
 {
 	if (!asking)
 		return;
-	if (asking->question.kind == SESSION_ASK_OPEN) {
+	if (asking->question.kind == SESSION_ASK_OPEN || is_fork(&asking->question)) {
 		asking->done = end_again;
 		asking->user = asking->engine;
 		return;

@@ -115,19 +115,46 @@ static int send_files(int out, uint64_t run, struct error *err)
 	return r;
 }
 
-/* Moves all that comes, without a copy. */
+/* All of a piece, to an end that does not wait. */
+static int pass_on(int to, const uint8_t *piece, size_t length, int64_t until_us, struct error *err)
+{
+	while (length > 0) {
+		ssize_t r;
+
+		if (wait_for(to, POLLOUT, until_us) <= 0)
+			return refuse(err, ETIMEDOUT, "its memory was not passed on in time");
+		r = write(to, piece, length);
+		if (r < 0 && errno != EAGAIN && errno != EINTR)
+			return fail(err, errno, "its memory cannot be passed on");
+		if (r > 0) {
+			piece += r;
+			length -= (size_t)r;
+		}
+	}
+	return 0;
+}
+
+/* Copies all that comes. To splice it would pass on pages, and what stands in the pipe may
+ * be those of a file that the sender goes on writing to. */
 static int relay(int from, int to, int64_t until_us, struct error *err)
 {
-	for (;;) {
-		ssize_t r = splice(from, NULL, to, NULL, MIB, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	static uint8_t piece[256 * KIB];
 
+	/* The sender may open its end anew, and read what is there before us. */
+	if (fcntl(from, F_SETFL, O_NONBLOCK) < 0 || fcntl(to, F_SETFL, O_NONBLOCK) < 0)
+		return fail(err, errno, "branch: fcntl");
+	for (;;) {
+		ssize_t r;
+
+		if (wait_for(from, POLLIN, until_us) <= 0)
+			return refuse(err, ETIMEDOUT, "its memory was not passed on in time");
+		r = read(from, piece, sizeof piece);
 		if (r == 0)
 			return 0;
 		if (r < 0 && errno != EAGAIN && errno != EINTR)
 			return fail(err, errno, "its memory cannot be passed on");
-		if (r < 0 && errno == EAGAIN &&
-		    (wait_for(from, POLLIN, until_us) <= 0 || wait_for(to, POLLOUT, until_us) <= 0))
-			return refuse(err, ETIMEDOUT, "its memory was not passed on in time");
+		if (r > 0 && pass_on(to, piece, (size_t)r, until_us, err) < 0)
+			return -err->number;
 	}
 }
 

@@ -107,6 +107,9 @@ static int put_content(int out, int fd, const struct stat *info, struct error *e
 		hole = lseek(fd, data, SEEK_HOLE);
 		if (hole < 0 || hole > info->st_size)
 			hole = info->st_size;
+		/* A piece of no length is the end of a file. */
+		if (hole <= data)
+			return refuse(err, EAGAIN, "a file changed meanwhile");
 		r = put_piece(out, fd, data, (uint64_t)(hole - data), err);
 		at = hole;
 	}
@@ -286,6 +289,8 @@ static int receive_entry(int in, int parent, const struct record *record, unsign
 	if (r < 0)
 		return r;
 	name[record->name_length] = link[record->link_length] = '\0';
+	if (strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return refuse(err, EBADMSG, "branch: a file is not as it should be");
 	switch (record->kind) {
 	case RECORD_FILE:
 		return make_file(in, parent, record, name, err);

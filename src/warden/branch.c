@@ -94,8 +94,10 @@ static void succeed(struct session *session)
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_SESSION, session->asked);
 
-	for (size_t i = 0; i < branching->count; i++)
+	for (size_t i = 0; i < branching->count; i++) {
+		branching->branches[i]->used_us = now_us();
 		session_put(branching->branches[i], false, &frame);
+	}
 	frame_end(&frame, at);
 	forget(session);
 	session->asker = NULL;
@@ -110,8 +112,14 @@ static void succeed(struct session *session)
 static int make_one(struct session *session, struct error *err)
 {
 	struct branching *branching = session->branching;
-	struct session *branch = session_make(session->warden, err);
+	struct warden *warden = session->warden;
+	struct session *branch;
 
+	/* Others may have come to be since it was asked for. */
+	if (warden->serving.sessions && warden->session_count >= warden->serving.sessions)
+		return refuse(err, EBUSY, "busy: there are %u sessions already, of at most %llu",
+			      warden->session_count, (unsigned long long)warden->serving.sessions);
+	branch = session_make(warden, err);
 	if (!branch)
 		return -err->number;
 	snprintf(branch->template, sizeof branch->template, "%s", session->template);

@@ -43,10 +43,12 @@ static void session_free(struct session *session)
 	bytes_free(&session->checkpoints);
 	bytes_free(&session->policy);
 	bytes_free(&session->changed);
+	close_fd(&session->listing); /* of a branch that did not come to be */
 	free(session);
 }
 
-/* Of those that ended only the newest are remembered. */
+/* Of those that ended only the newest are remembered. The others are freed where nobody
+ * goes through the list. */
 static void forget_oldest(struct warden *warden)
 {
 	struct session *session, *next;
@@ -86,11 +88,14 @@ static void bury(struct session *session, const char *why)
 	snprintf(session->why, sizeof session->why, "%s", why);
 	snprintf(text, sizeof text, "session %s has ended: %.200s", session->id, session->why);
 	branch_fail(session, EIDRM, text);
+	/* The newest of those that are remembered, before anything that ends others. */
 	session->cell->session = NULL;
 	session->cell = NULL;
-	branch_lost(session, session->why);
 	warden->session_count--;
 	warden->ended_count++;
+	TAILQ_REMOVE(&warden->sessions, session, entry);
+	TAILQ_INSERT_TAIL(&warden->sessions, session, entry);
+	branch_lost(session, session->why);
 	free_event(&session->timer);
 	close_fd(&session->listing);
 	if (session->step == SESSION_OPENING)
@@ -99,13 +104,9 @@ static void bury(struct session *session, const char *why)
 		session_answer_failed(session, EIDRM, text);
 	while ((claim = find_waiting(session)))
 		claim_fail(claim, EIDRM, text);
-	/* The newest of those that are remembered. */
-	TAILQ_REMOVE(&warden->sessions, session, entry);
-	TAILQ_INSERT_TAIL(&warden->sessions, session, entry);
 	if (session->current)
 		session->current->session = NULL;
 	session->current = NULL;
-	forget_oldest(warden);
 }
 
 void session_end(struct session *session, const char *why)
@@ -150,37 +151,45 @@ static void on_timeout(evutil_socket_t fd, short what, void *argument)
 				    : "its judge did not answer");
 }
 
+/* Why it is to end, or NULL. */
+static const char *overdue(struct session *session, int64_t now, char why[100])
+{
+	uint64_t idle_ms = (uint64_t)(now - session->used_us) / 1000;
+
+	if (!session->cell || session->step == SESSION_OPENING)
+		return NULL;
+	if (session->life_ms && (uint64_t)(now - session->made_us) / 1000 > session->life_ms)
+		return "its time was over";
+	/* A branch is there with all its siblings, and counts from then. */
+	if (session->current || session->origin || session->step != SESSION_STEADY)
+		return NULL;
+	if (session->idle_ms && idle_ms > session->idle_ms) {
+		snprintf(why, 100, "it was not used for %llu s",
+			 (unsigned long long)idle_ms / 1000);
+		return why;
+	}
+	usage_read(session->cell);
+	if (session->cell->usage.cpu_us > SESSION_BUSY_CPU_MS * 1000)
+		return "what a run left behind used too much of the processor between runs";
+	return NULL;
+}
+
 void sessions_expire(struct warden *warden)
 {
 	struct session *session, *next;
 	int64_t now = now_us();
 
 	for (session = TAILQ_FIRST(&warden->sessions); session; session = next) {
-		struct cell *cell = session->cell;
-		uint64_t idle_ms = (uint64_t)(now - session->used_us) / 1000;
-		char why[100];
+		char text[100];
+		const char *why = overdue(session, now, text);
 
 		next = TAILQ_NEXT(session, entry);
-		if (!cell || session->step == SESSION_OPENING)
+		if (!why)
 			continue;
-		if (session->life_ms &&
-		    (uint64_t)(now - session->made_us) / 1000 > session->life_ms) {
-			session_end_by_wish(session, "its time was over");
-			continue;
-		}
-		if (session->current || session->step != SESSION_STEADY)
-			continue;
-		if (session->idle_ms && idle_ms > session->idle_ms) {
-			snprintf(why, sizeof why, "it was not used for %llu s",
-				 (unsigned long long)idle_ms / 1000);
-			session_end_by_wish(session, why);
-			continue;
-		}
-		usage_read(cell);
-		if (cell->usage.cpu_us > SESSION_BUSY_CPU_MS * 1000)
-			session_end_by_wish(session, "what a run left behind used too much of the "
-						     "processor between runs");
+		session_end_by_wish(session, why);
+		next = TAILQ_FIRST(&warden->sessions); /* others may have ended with it */
 	}
+	forget_oldest(warden);
 }
 
 /* --- the beginning ------------------------------------------------------------ */
@@ -230,6 +239,7 @@ struct session *session_make(struct warden *warden, struct error *err)
 {
 	struct session *session = calloc(1, sizeof *session);
 
+	forget_oldest(warden);
 	if (!session) {
 		fail(err, ENOMEM, "warden: session");
 		return NULL;
@@ -316,7 +326,8 @@ struct session *session_find(struct warden *warden, struct span id)
 	struct session *session;
 
 	TAILQ_FOREACH(session, &warden->sessions, entry)
-	if (span_equals(id, session->id))
+	/* A branch is nobody's before all of them stand. */
+	if (span_equals(id, session->id) && !session->origin)
 		break;
 	return session;
 }

@@ -71,12 +71,13 @@ void session_forget_asker(struct client *client)
 			continue;
 		session->asker = NULL;
 		/* Nobody knows its name. */
-		if (session->step == SESSION_OPENING)
+		if (session->step == SESSION_OPENING) {
 			session_end_by_wish(session, "its client went away");
-		if (session->step == SESSION_BRANCHING) {
+		} else if (session->step == SESSION_BRANCHING) {
 			branch_fail(session, EPIPE, "its client went away");
 			session_go_on(session);
 		}
+		next = TAILQ_FIRST(&client->warden->sessions); /* what ends moves */
 	}
 }
 
@@ -177,7 +178,8 @@ int session_list(struct client *client, const struct frame *frame, struct error 
 	{
 		/* One message holds them all, or as many as fit: the living first asked. */
 		if ((id[0] ? strcmp(id, session->id) == 0 : session->cell != NULL) &&
-		    session->step != SESSION_OPENING && answered.length < FRAME_MESSAGE_MAX - 4096)
+		    session->step != SESSION_OPENING && !session->origin &&
+		    answered.length < FRAME_MESSAGE_MAX - 4096)
 			session_put(session, id[0] != '\0', &answered);
 	}
 	frame_end(&answered, at);

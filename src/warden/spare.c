@@ -44,6 +44,8 @@ bool spare_take(struct warden *warden, const struct limits *limits, struct cgrou
 		return false;
 	*ret_cgroup = warden->spares[--warden->spare_count];
 	cgroup_cell_reset_peak(&warden->cgroups, ret_cgroup);
+	/* A cell that was made behind may have ended before it got its full weight. */
+	cgroup_cell_weight(&warden->cgroups, ret_cgroup, false);
 	return true;
 }
 
@@ -56,7 +58,6 @@ bool spare_keep(struct cell *cell)
 	if (!warden->daemon || warden->cgroups.mode != CGROUP_V1 || !warden->cgroups.has_pids ||
 	    !warden->cgroups.has_memory || warden->spare_count == CGROUP_SPARES_MAX)
 		return false;
-	/* Parked once, it has its full weight. */
 	if (!cell->parked || cell->lasting || !has_usual_limits(&cell->limits))
 		return false;
 	if (cgroup_cell_usage(&warden->cgroups, &cell->cgroup, &usage, &err) < 0 ||
