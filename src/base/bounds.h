@@ -76,6 +76,14 @@
 #define SESSION_ACT_MS               10000 /* for what the judge is asked to do */
 #define SESSION_BUSY_CPU_MS          5000  /* between runs, by threads that were left */
 
+/* Pages that each of a session's runs writes to, and that are copied ahead of it. */
+#define HOT_PAGES_MAX         1024
+#define HOT_RANGES_MAX        512
+#define HOT_FAULTS            48          /* at which a run may stop before they are learnt anew */
+#define HOT_PATIENCE_MAX      64          /* runs that stop often, before that is done once more */
+#define HOT_MAPPING_BYTES_MAX (64 * MIB)  /* larger ones are not looked at */
+#define HOT_LOOK_BYTES_MAX    (256 * MIB) /* in all */
+
 /* A daemon's own life. */
 #define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */
 #define DAEMON_AGAIN_MS     50    /* before a warden that ended twice is started again */

@@ -260,6 +260,7 @@ static void become_runner(const sigset_t *signals, const char *lost, int link)
 	turn_forget_loop();
 	if (say_here(link, lost, 0) < 0)
 		_exit(1);
+	hotpages_after_fork();
 }
 
 /* What was killed, a fork bomb, say, still counts until it is dead. */
@@ -337,6 +338,7 @@ int checkpoint_make(int link, int socket)
 	if (count_threads() > 1) {
 		say_refused(socket, "threads were running");
 	} else {
+		hotpages_before_fork();
 		PyOS_BeforeFork();
 		r = fork_patiently(SESSION_FORK_WAIT_MS / 50, &cpu_us);
 		if (r == 0) {
@@ -349,5 +351,6 @@ int checkpoint_make(int link, int socket)
 	}
 	close(socket);
 	say_back(link, cpu_us);
+	hotpages_after_fork();
 	return link;
 }

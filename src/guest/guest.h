@@ -236,6 +236,12 @@ void turn_forget_loop(void);
  * go on with: the same, or in a runner that is resumed later its own. */
 int checkpoint_make(int link, int socket);
 
+/* hotpages.c: a runner's pages around the fork of its checkpoint. Before it, what the
+ * last run wrote to is learnt; behind it, also in a runner that is forked of one, what
+ * the next run is likely to write to is made its own. Stage: the runner. */
+void hotpages_before_fork(void);
+void hotpages_after_fork(void);
+
 /* audit.c */
 
 /* Stage: template, before the interpreter starts. */
