@@ -93,6 +93,8 @@ int hygiene_prepare(struct error *err);
 int hygiene_streams(struct error *err);
 /* A fresh sys.stdin on descriptor 0: 0, or -1 with an exception. Stage: runner. */
 int hygiene_stdin(void);
+/* Makes the next one already, which is nobody's until then. Stage: runner. */
+void hygiene_stdin_ahead(void);
 
 /* print.c */
 

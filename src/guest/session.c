@@ -19,9 +19,10 @@
  *   IDLE ── GO, verified ──▶ RUNNING ── DONE ──▶ IDLE (and a checkpoint is made)
  *   any ── the runner ended ──▶ LOST ── CLEAR ──▶ LOST ── RESUME ──▶ IDLE
  *
- * A checkpoint is made behind each run that came to its end. While threads run none
- * can be made; one that takes long (a session of more than a gigabyte) waits for a
- * pause. What a return then loses is told.
+ * A checkpoint is made behind each run that came to its end: a moment later, so that
+ * it takes no processor from those who tell the end, or when the next run comes. While
+ * threads run none can be made; one that takes long (a session of more than a gigabyte)
+ * waits for a pause, and runs go before it. What a return then loses is told.
  *
  * Should: answer each message of the warden's once.
  * Mustn't: run user code, or believe the runner in anything but its own state. */
@@ -74,6 +75,7 @@ static struct {
 	bool returning;                   /* it was asked for: nothing is lost by it */
 	bool forking;                     /* the runner is not yet back from making one */
 	bool due;                         /* a checkpoint is to be made */
+	bool patient;                     /* runs may go before it */
 	int64_t due_us;                   /* not before */
 	int64_t asked_us;                 /* for the one on its way */
 	uint64_t cost_us;                 /* what the last took */
@@ -314,10 +316,9 @@ static void be_due(void)
 
 	session.ran_us += now_us() - session.began_us;
 	session.due = true;
-	session.due_us = process_tables_kib(session.runner.pid) <= SESSION_TABLES_KIB ||
-					 session.ran_us >= worth_us
-				 ? 0
-				 : now_us() + worth_us;
+	session.patient = session.cost_us > SESSION_CHEAP_US && session.ran_us < worth_us &&
+			  process_tables_kib(session.runner.pid) > SESSION_TABLES_KIB;
+	session.due_us = now_us() + (session.patient ? worth_us : SESSION_BREATH_US);
 }
 
 static void on_runner(void)
@@ -653,20 +654,20 @@ static void on_warden(void)
 		close_fd(&fds[i]);
 }
 
-static int next_wait_ms(void)
+/* -1: until somebody says something. */
+static int64_t next_wait_us(void)
 {
-	int64_t left;
+	int64_t until_us;
 
-	if (is_making_one()) {
-		left = session.asked_us + SESSION_CHECKPOINT_MS * 1000 - now_us();
-		return left <= 0 ? 0 : (int)(left / 1000) + 1;
-	}
-	if (session.next.socket >= 0)
+	if (is_making_one())
+		until_us = session.asked_us + SESSION_CHECKPOINT_MS * 1000;
+	else if (session.next.socket >= 0)
 		return -1; /* the warden's patience ends first */
-	if (!session.due || session.state != IDLE)
+	else if (session.due && session.state == IDLE)
+		until_us = session.due_us;
+	else
 		return -1;
-	left = session.due_us - now_us();
-	return left <= 0 ? 0 : (int)(left / 1000) + 1;
+	return until_us > now_us() ? until_us - now_us() : 0;
 }
 
 static _Noreturn void keep_session(void)
@@ -685,17 +686,19 @@ static _Noreturn void keep_session(void)
 			[NEXT] = {.fd = session.next.socket, .events = POLLIN},
 		};
 		struct signalfd_siginfo info;
-		int wait_ms = next_wait_ms(), r;
+		int64_t wait_us = next_wait_us();
+		struct timespec wait = {wait_us / 1000000, wait_us % 1000000 * 1000};
+		int r;
 
-		if (wait_ms == 0 && busy) {
+		if (wait_us == 0 && busy) {
 			end_coming("it took too long");
 			session.forking = false;
-		} else if (wait_ms == 0) {
+		} else if (wait_us == 0) {
 			ask_checkpoint();
 		}
-		if (wait_ms == 0)
+		if (wait_us == 0)
 			continue;
-		r = poll(polled, POLLED, wait_ms);
+		r = ppoll(polled, POLLED, wait_us < 0 ? NULL : &wait, NULL);
 		if (r < 0 && errno != EINTR)
 			_exit(1);
 		if (polled[RUNNER].revents)
@@ -706,6 +709,8 @@ static _Noreturn void keep_session(void)
 			on_next();
 		else if (polled[SIGNALS].revents && read(session.signals, &info, sizeof info) > 0)
 			reap();
+		else if (polled[WARDEN].revents && session.due && !session.patient)
+			ask_checkpoint();
 		else if (polled[WARDEN].revents)
 			on_warden();
 	}

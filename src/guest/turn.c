@@ -263,6 +263,14 @@ static void run_turn(const struct frame *go, int input, int memory)
 	say_done(exit_code, globals);
 }
 
+/* Behind a run: what the next one needs is made before the fork, so that a runner
+ * that is resumed has it, too. */
+static int be_frozen(int socket)
+{
+	hygiene_stdin_ahead();
+	return checkpoint_make(link_to_judge, socket);
+}
+
 void turn_loop(int link)
 {
 	static struct bytes buffer;
@@ -281,7 +289,7 @@ void turn_loop(int link)
 		if (frame.type == MESSAGE_GO)
 			run_turn(&frame, fds[0], count == 2 ? fds[1] : -1);
 		else if (frame.type == MESSAGE_CHECKPOINT)
-			link_to_judge = checkpoint_make(link_to_judge, fds[0]);
+			link_to_judge = be_frozen(fds[0]);
 		else
 			_exit(0);
 	}

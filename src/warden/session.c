@@ -381,8 +381,12 @@ static void step_down(struct session *session, bool begun)
 {
 	session->current = NULL;
 	session->used_us = now_us();
-	if (begun && session->cell && session->cell->state == CELL_PARKED)
+	if (!session->cell || session->cell->state != CELL_PARKED)
+		return;
+	if (begun)
 		usage_end_run(session->cell);
+	/* While nobody waits. What cannot be made now is asked for again. */
+	cell_make_input(session->cell);
 }
 
 void session_release(struct claim *claim, int listing)

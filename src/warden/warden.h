@@ -318,6 +318,8 @@ void cell_kill(struct cell *cell, enum ending ending, uint64_t reason);
 void cell_fail(struct cell *cell, const char *why);
 /* A limit was reached, or an anomaly seen: asks for the frames, then kills. */
 void cell_stop(struct cell *cell, enum ending ending);
+/* Each run of a session has an input of its own: makes it, unless it is there. */
+int cell_make_input(struct cell *cell);
 /* A session's run is over, and its cell stays: tells how. */
 void cell_tell_end(struct cell *cell);
 /* The clocks of a run stand still. */
