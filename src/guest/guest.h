@@ -114,7 +114,7 @@ void outbox_take_verdict(int fd);
 int outbox_write_verdict(const struct bytes *frame);
 /* Closes their descriptor: 0 or a negative errno. */
 int outbox_close_verdict(void);
-/* Makes it empty, for the next: 0 or a negative errno. */
+/* There is none any more, until the next is written: 0 or a negative errno. */
 int outbox_renew_verdict(void);
 /* The calling process is the one that writes responses from now on. */
 void outbox_own(void);

@@ -34,8 +34,8 @@
 #include "base/memfile.h"
 #include "guest/processes.h"
 #include "guest/snapshot.h"
+#include "guest/standby.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -84,7 +84,6 @@ static struct {
 	unsigned killed;                  /* processes beside the runner */
 	uint64_t memory_bytes;            /* the session's limit */
 	char files_failed[160];           /* why they could not be brought back */
-	pid_t dying[2 * CHECKPOINTS_MAX]; /* of ours, killed and not yet reaped */
 } session = {.workspace = -1, .coming.socket = -1, .next.socket = -1};
 
 /* --- saying ---------------------------------------------------------------- */
@@ -95,13 +94,16 @@ static void send_or_end(const struct bytes *frame, const int *fds, size_t count)
 		_exit(1); /* without a warden there is no session */
 }
 
-static void say_turn(int status, bool ended)
+/* `ours`: when the runner has ended, all processes that should be left; 0: some may
+ * still be dying. */
+static void say_turn(int status, bool ended, size_t ours)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_TURN, session.run);
 
 	frame_put_number(&frame, FIELD_STATUS, (uint64_t)status);
 	frame_put_number(&frame, FIELD_MORE, ended);
+	frame_put_number(&frame, FIELD_COUNT, ours);
 	frame_end(&frame, at);
 	send_or_end(&frame, NULL, 0);
 }
@@ -118,20 +120,6 @@ static void say_acted(const char *failed)
 			frame_put_text(&frame, FIELD_CHECKPOINT, session.kept[i].name);
 	frame_end(&frame, at);
 	send_or_end(&frame, NULL, 0);
-}
-
-/* --- processes ------------------------------------------------------------- */
-
-static void kill_process(struct process *process)
-{
-	if (process->pidfd >= 0)
-		pidfd_send_signal(process->pidfd, SIGKILL, NULL, 0);
-	for (size_t i = 0; process->pid && i < ARRAY_LENGTH(session.dying); i++)
-		if (!session.dying[i]) {
-			session.dying[i] = process->pid;
-			break;
-		}
-	process_close(process);
 }
 
 /* --- checkpoints ----------------------------------------------------------- */
@@ -153,7 +141,7 @@ static void forget(size_t index)
 {
 	struct checkpoint *kept = &session.kept[index];
 
-	kill_process(&kept->process);
+	process_kill(&kept->process);
 	snapshot_release(kept->files);
 	session.kept[index] = session.kept[--session.count];
 }
@@ -224,6 +212,14 @@ static void end_coming(const char *why)
 	process_close(&session.coming);
 }
 
+/* What is returned to from now on. */
+static void follow(const struct checkpoint *latest)
+{
+	struct process useless = standby_follow(&latest->process);
+
+	process_kill(&useless);
+}
+
 static bool is_making_one(void)
 {
 	return session.coming.socket >= 0 || session.forking;
@@ -258,6 +254,7 @@ static void on_coming(void)
 		session.why[0] = '\0';
 		process_protect(kept->process.pid);
 		forget_unused();
+		follow(find_kept(CHECKPOINT_LATEST, NULL));
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -293,7 +290,7 @@ static void on_go(const struct frame *frame, int input)
 		/* Nothing was done that a checkpoint would have to know. */
 		if (session.covered == session.run - 1)
 			session.covered = session.run;
-		say_turn(0, false);
+		say_turn(0, false, 0);
 		return;
 	}
 	at = frame_begin(&go, MESSAGE_GO, session.run);
@@ -335,7 +332,7 @@ static void on_runner(void)
 	    frame.id == session.run) {
 		session.state = IDLE;
 		judge_take_names(&frame);
-		say_turn((int)(frame_number(&frame, FIELD_EXIT_CODE) & 0xff) << 8, false);
+		say_turn((int)(frame_number(&frame, FIELD_EXIT_CODE) & 0xff) << 8, false, 0);
 		be_due();
 	} else if (r == 1 && frame.type == MESSAGE_CHECKPOINT) {
 		session.forking = false;
@@ -355,18 +352,27 @@ static void on_runner(void)
 static void note_loss(void)
 {
 	if (session.coming.socket >= 0)
-		kill_process(&session.coming);
+		process_kill(&session.coming);
 	session.due = session.forking = false;
 	if (session.state != LOST)
 		session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
 	session.state = LOST;
 }
 
+/* The judge, the checkpoints, a standby. */
+static size_t count_ours(void)
+{
+	if (processes_are_dying() || standby_count() < 0)
+		return 0;
+	return 1 + session.count + (size_t)standby_count();
+}
+
 static void lose_runner(int status)
 {
 	process_close(&session.runner);
 	note_loss();
-	say_turn(status, true);
+	session.killed = 0;
+	say_turn(status, true, count_ours());
 }
 
 static void reap(void)
@@ -379,12 +385,12 @@ static void reap(void)
 			lose_runner(status);
 			continue;
 		}
+		if (standby_is(pid))
+			standby_forget();
 		for (size_t i = session.count; i-- > 0;)
 			if (session.kept[i].process.pid == pid)
 				forget(i);
-		for (size_t i = 0; i < ARRAY_LENGTH(session.dying); i++)
-			if (session.dying[i] == pid)
-				session.dying[i] = 0;
+		process_reaped(pid);
 	}
 }
 
@@ -392,55 +398,20 @@ static void reap(void)
 
 static bool is_ours(pid_t pid)
 {
-	if (pid <= 1 || pid == getpid())
+	if (pid <= 1 || pid == getpid() || standby_is(pid))
 		return true;
 	for (size_t i = 0; i < session.count; i++)
 		if (session.kept[i].process.pid == pid)
 			return true;
-	for (size_t i = 0; i < ARRAY_LENGTH(session.dying); i++)
-		if (session.dying[i] == pid)
-			return true;
-	return false;
+	return process_is_dying(pid);
 }
 
-/* Kills all that is not to be kept, until a look finds nobody new; the warden lets
- * nobody fork meanwhile. What dies may take its time. */
+/* The warden lets nobody fork meanwhile. What dies may take its time. */
 static void clear(void)
 {
-	static pid_t gone[4096];
-	size_t count = 0;
-	bool found = true;
-
-	session.killed = 0;
-	if (session.runner.pid) {
-		gone[count++] = session.runner.pid;
-		kill_process(&session.runner);
-	}
+	process_kill(&session.runner);
 	note_loss();
-	while (found) {
-		DIR *directory = opendir("/proc");
-		struct dirent *entry;
-
-		found = false;
-		while (directory && (entry = readdir(directory))) {
-			pid_t pid = text_number(entry->d_name);
-			bool known = is_ours(pid);
-
-			for (size_t i = 0; i < count && !known; i++)
-				known = gone[i] == pid;
-			if (known)
-				continue;
-			if (!process_is_dead(pid)) {
-				found = true;
-				session.killed++;
-				kill(pid, SIGKILL);
-			}
-			if (count < ARRAY_LENGTH(gone))
-				gone[count++] = pid;
-		}
-		if (directory)
-			closedir(directory);
-	}
+	session.killed = processes_kill_others(is_ours);
 }
 
 static void say_cleared(void)
@@ -482,43 +453,13 @@ static void on_clear(const struct frame *frame)
 	say_cleared();
 }
 
-static void on_resume(const struct frame *frame)
-{
-	enum checkpoint_choice choice = (enum checkpoint_choice)frame_number(frame, FIELD_NUMBER);
-	struct checkpoint *kept = find_meant(frame);
-
-	session.files_failed[0] = '\0';
-	if (!kept)
-		return;
-	if (frame_number(frame, FIELD_MORE) && kept->files) {
-		struct error err = {0};
-
-		/* Nothing of the runner is left: back to the variables, at least. */
-		if (snapshot_restore(session.workspace, kept->files, &err) < 0)
-			snprintf(session.files_failed, sizeof session.files_failed, "%.159s",
-				 err.text);
-	}
-	if (process_send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
-		say_acted("the checkpoint does not answer");
-		return;
-	}
-	session.returning = choice != CHECKPOINT_LATEST;
-	/* What is returned to is what a crash returns to. */
-	for (size_t i = 0; i < session.count; i++) {
-		if (choice != CHECKPOINT_LATEST)
-			session.kept[i].previous = false;
-		session.kept[i].latest = &session.kept[i] == kept;
-	}
-}
-
-static void put_lost(struct bytes *frame, const struct frame *said)
+static void put_lost(struct bytes *frame, const char *lost)
 {
 	const struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL);
-	char text[160];
+	char text[SESSION_LOST_MAX];
 
-	frame_text(said, FIELD_NOTE, (text[0] = '\0', text), sizeof text);
-	if (text[0])
-		frame_put_text(frame, FIELD_NOTE, text);
+	if (lost[0])
+		frame_put_text(frame, FIELD_NOTE, lost);
 	if (session.killed > 0) {
 		snprintf(text, sizeof text, "%u child process%s", session.killed,
 			 session.killed == 1 ? "" : "es");
@@ -537,14 +478,67 @@ static void put_lost(struct bytes *frame, const struct frame *said)
 	}
 }
 
+/* There is a runner again: tells the warden, and what it cannot bring back. */
+static void go_on(const char *lost)
+{
+	autobytes answer = {0};
+	size_t at = frame_begin(&answer, MESSAGE_RESUMED, 0);
+
+	session.runner = session.next;
+	session.next = (struct process){.pidfd = -1, .socket = -1};
+	session.state = IDLE;
+	put_lost(&answer, lost);
+	frame_end(&answer, at);
+	session.covered = session.run;
+	send_or_end(&answer, &session.runner.pidfd, 1);
+	forget_unused();
+}
+
+static void on_resume(const struct frame *frame)
+{
+	enum checkpoint_choice choice = (enum checkpoint_choice)frame_number(frame, FIELD_NUMBER);
+	struct checkpoint *kept = find_meant(frame);
+	char lost[SESSION_LOST_MAX];
+	bool ready;
+
+	session.files_failed[0] = '\0';
+	if (!kept)
+		return;
+	if (frame_number(frame, FIELD_MORE) && kept->files) {
+		struct error err = {0};
+
+		/* Nothing of the runner is left: back to the variables, at least. */
+		if (snapshot_restore(session.workspace, kept->files, &err) < 0)
+			snprintf(session.files_failed, sizeof session.files_failed, "%.159s",
+				 err.text);
+	}
+	ready = standby_take(&kept->process, &session.next, lost);
+	if (!ready &&
+	    process_send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
+		say_acted("the checkpoint does not answer");
+		return;
+	}
+	session.returning = choice != CHECKPOINT_LATEST;
+	/* What is returned to is what a crash returns to. */
+	for (size_t i = 0; i < session.count; i++) {
+		if (choice != CHECKPOINT_LATEST)
+			session.kept[i].previous = false;
+		session.kept[i].latest = &session.kept[i] == kept;
+	}
+	follow(kept);
+	if (!session.returning)
+		standby_expect();
+	if (ready)
+		go_on(lost);
+}
+
 static void on_next(void)
 {
 	static struct bytes buffer;
-	char why[160] = "the checkpoint did not resume";
-	autobytes answer = {0};
+	char why[SESSION_LOST_MAX] = "the checkpoint did not resume", lost[SESSION_LOST_MAX] = "";
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
-	size_t count = 0, at;
+	size_t count = 0;
 	int r = frame_receive(session.next.socket, &buffer, &frame, fds, &count);
 
 	if (r != 1 || frame.type != MESSAGE_PARKED || count != 1) {
@@ -558,15 +552,9 @@ static void on_next(void)
 	}
 	session.next.pidfd = fds[0];
 	session.next.pid = descriptors_pid(fds[0]);
-	session.runner = session.next;
-	session.next = (struct process){.pidfd = -1, .socket = -1};
-	session.state = IDLE;
-	at = frame_begin(&answer, MESSAGE_RESUMED, 0);
-	put_lost(&answer, &frame);
-	frame_end(&answer, at);
-	session.covered = session.run;
-	forget_unused();
-	send_or_end(&answer, &session.runner.pidfd, 1);
+	frame_text(&frame, FIELD_NOTE, lost, sizeof lost);
+	go_on(lost);
+	process_expose(session.runner.pid);
 }
 
 /* --- named checkpoints ------------------------------------------------------ */
@@ -661,43 +649,77 @@ static int64_t next_wait_us(void)
 
 	if (is_making_one())
 		until_us = session.asked_us + SESSION_CHECKPOINT_MS * 1000;
+	else if (standby_socket(&until_us) >= 0)
+		until_us += SESSION_CHECKPOINT_MS * 1000;
 	else if (session.next.socket >= 0)
 		return -1; /* the warden's patience ends first */
 	else if (session.due && session.state == IDLE)
 		until_us = session.due_us;
+	else if (session.state == IDLE)
+		until_us = standby_due_us();
 	else
+		return -1;
+	if (until_us < 0)
 		return -1;
 	return until_us > now_us() ? until_us - now_us() : 0;
 }
 
+/* What was waited for did not come, or the pause has. */
+static void on_time(void)
+{
+	int64_t ignored;
+
+	if (is_making_one()) {
+		end_coming("it took too long");
+		session.forking = false;
+	} else if (standby_socket(&ignored) >= 0) {
+		standby_forget();
+	} else if (session.due) {
+		ask_checkpoint();
+	} else {
+		const struct checkpoint *latest = find_kept(CHECKPOINT_LATEST, NULL);
+
+		if (latest)
+			standby_ask(&latest->process);
+		else
+			standby_forget();
+	}
+}
+
+static void on_standby(void)
+{
+	struct process useless = standby_hear();
+
+	process_kill(&useless);
+}
+
 static _Noreturn void keep_session(void)
 {
-	enum { WARDEN, SIGNALS, RUNNER, COMING, NEXT, POLLED };
+	enum { WARDEN, SIGNALS, RUNNER, COMING, NEXT, STANDBY, POLLED };
 
 	for (;;) {
 		/* A run waits for the checkpoint of the one before: else there might be
 		 * nothing to return to. */
-		bool busy = is_making_one() || session.next.socket >= 0;
+		int64_t ignored;
+		int standby = standby_socket(&ignored);
+		bool busy = is_making_one() || session.next.socket >= 0 || standby >= 0;
 		struct pollfd polled[POLLED] = {
 			[WARDEN] = {.fd = busy ? -1 : CELL_CONTROL, .events = POLLIN},
 			[SIGNALS] = {.fd = session.signals, .events = POLLIN},
 			[RUNNER] = {.fd = session.runner.socket, .events = POLLIN},
 			[COMING] = {.fd = session.coming.socket, .events = POLLIN},
 			[NEXT] = {.fd = session.next.socket, .events = POLLIN},
+			[STANDBY] = {.fd = standby, .events = POLLIN},
 		};
 		struct signalfd_siginfo info;
 		int64_t wait_us = next_wait_us();
 		struct timespec wait = {wait_us / 1000000, wait_us % 1000000 * 1000};
 		int r;
 
-		if (wait_us == 0 && busy) {
-			end_coming("it took too long");
-			session.forking = false;
-		} else if (wait_us == 0) {
-			ask_checkpoint();
-		}
-		if (wait_us == 0)
+		if (wait_us == 0) {
+			on_time();
 			continue;
+		}
 		r = ppoll(polled, POLLED, wait_us < 0 ? NULL : &wait, NULL);
 		if (r < 0 && errno != EINTR)
 			_exit(1);
@@ -707,6 +729,8 @@ static _Noreturn void keep_session(void)
 			on_coming();
 		else if (polled[NEXT].revents)
 			on_next();
+		else if (polled[STANDBY].revents)
+			on_standby();
 		else if (polled[SIGNALS].revents && read(session.signals, &info, sizeof info) > 0)
 			reap();
 		else if (polled[WARDEN].revents && session.due && !session.patient)

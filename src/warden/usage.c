@@ -166,6 +166,7 @@ void usage_read(struct cell *cell)
 		if (!cgroups->has_cpu)
 			usage.cpu_us = sample.cpu_us;
 	}
+	cell->processes = usage.processes;
 	/* A session's own processes, and what earlier runs left. */
 	usage.processes -= usage.processes < cell->baseline_processes ? usage.processes
 								      : cell->baseline_processes;

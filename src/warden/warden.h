@@ -149,6 +149,7 @@ struct session {
 	bool restored;     /* since the last result */
 	bool stale_output; /* there may be some of a runner that was killed */
 	unsigned returns;  /* since the last run began */
+	uint64_t ours;     /* processes that its judge knows of, now that a runner ended; or 0 */
 	struct bytes lost; /* fields: what that cost */
 	uint64_t runs;
 	int64_t made_us, used_us;
@@ -214,6 +215,7 @@ struct cell {
 	uint64_t baseline_cpu_us;                        /* what parking it cost: not the run's */
 	uint64_t baseline_oom_kills, baseline_processes; /* a session's, from earlier runs */
 	struct cgroup_usage usage;
+	uint64_t processes; /* all of the cell's, when usage was read last */
 	enum watch_mode watch_mode;
 	bool probing; /* usage is sampled, and everything watched is noted */
 	unsigned sample_count;
