@@ -77,9 +77,10 @@
 #define SESSION_INTERRUPT_MS         500   /* for KeyboardInterrupt to be heeded */
 #define SESSION_ACT_MS               10000 /* for what the judge is asked to do */
 #define SESSION_BUSY_CPU_MS          5000  /* between runs, by threads that were left */
+#define PREPARED_BYTES_MAX           4096  /* of code that is compiled while it is verified */
 #define SESSION_LOST_MAX             160   /* of a line that tells what a return cost */
-#define STANDBY_RUNS                 16    /* behind a crash, for which a runner waits ahead of need */
-#define STANDBY_PAUSE_US             3000  /* behind a checkpoint, before it is made */
+#define STANDBY_RUNS                 16 /* behind a crash, for which a runner waits ahead of need */
+#define STANDBY_PAUSE_US             3000 /* behind a checkpoint, before it is made */
 
 /* Pages that each of a session's runs writes to, and that are copied ahead of it. */
 #define HOT_PAGES_MAX         1024

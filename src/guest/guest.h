@@ -165,6 +165,14 @@ struct span run_source(void);
 void run_set_source(struct span code);
 /* The workspace becomes the first entry of sys.path. */
 int run_enter_workspace(void);
+/* The last statement apart, if it is an expression; else NULL. */
+struct compiled {
+	PyObject *first, *last;
+};
+/* 0, or -1 with an exception. */
+int run_compile(struct span code, struct compiled *ret_code);
+/* Runs it, and lets it go: as run_execute(). */
+PyObject *run_evaluate(struct compiled *code, PyObject *globals);
 /* Runs the code in a module's dictionary. Returns the value of a last expression
  * (or None), or NULL with the exception that ended it. */
 PyObject *run_execute(struct span code, PyObject *globals);
@@ -237,6 +245,12 @@ void turn_forget_loop(void);
 /* Forks a checkpoint, which says on `socket` that it is there. Returns the link to
  * go on with: the same, or in a runner that is resumed later its own. */
 int checkpoint_make(int link, int socket);
+
+/* prepare.c: the code of a run that is being verified is compiled, if it can be; and
+ * taken, when it may run and is what was sent. Stage: the runner. */
+void prepare_code(uint64_t run, struct span request);
+bool prepare_take(uint64_t run, struct compiled *ret_code);
+void prepare_drop(void);
 
 /* hotpages.c: a runner's pages around the fork of its checkpoint. Before it, what the
  * last run wrote to is learnt; behind it, also in a runner that is forked of one, what

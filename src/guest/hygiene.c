@@ -290,6 +290,9 @@ void hygiene_stdin_ahead(void)
 {
 	struct stat info;
 
+	/* Whatever comes next is not to be opened as descriptor 0. */
+	if (fcntl(0, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != 0)
+		return;
 	/* One pipe is as another, to the stream; code may have put something else there. */
 	if (next_input || fstat(0, &info) < 0 || !S_ISFIFO(info.st_mode))
 		return;

@@ -70,20 +70,20 @@ static struct {
 	size_t count;
 	struct snapshot *files; /* of the workspace, when it was last looked at */
 	int workspace, signals;
-	uint64_t run, covered;            /* the last that began, and that a checkpoint knows */
-	uint64_t lost_to;                 /* the last of which something may be lost */
-	bool returning;                   /* it was asked for: nothing is lost by it */
-	bool forking;                     /* the runner is not yet back from making one */
-	bool due;                         /* a checkpoint is to be made */
-	bool patient;                     /* runs may go before it */
-	int64_t due_us;                   /* not before */
-	int64_t asked_us;                 /* for the one on its way */
-	uint64_t cost_us;                 /* what the last took */
-	int64_t began_us, ran_us;         /* the run; all since the last checkpoint */
-	char why[80];                     /* none could be made */
-	unsigned killed;                  /* processes beside the runner */
-	uint64_t memory_bytes;            /* the session's limit */
-	char files_failed[160];           /* why they could not be brought back */
+	uint64_t run, covered;    /* the last that began, and that a checkpoint knows */
+	uint64_t lost_to;         /* the last of which something may be lost */
+	bool returning;           /* it was asked for: nothing is lost by it */
+	bool forking;             /* the runner is not yet back from making one */
+	bool due;                 /* a checkpoint is to be made */
+	bool patient;             /* runs may go before it */
+	int64_t due_us;           /* not before */
+	int64_t asked_us;         /* for the one on its way */
+	uint64_t cost_us;         /* what the last took */
+	int64_t began_us, ran_us; /* the run; all since the last checkpoint */
+	char why[80];             /* none could be made */
+	unsigned killed;          /* processes beside the runner */
+	uint64_t memory_bytes;    /* the session's limit */
+	char files_failed[160];   /* why they could not be brought back */
 } session = {.workspace = -1, .coming.socket = -1, .next.socket = -1};
 
 /* --- saying ---------------------------------------------------------------- */
@@ -212,14 +212,6 @@ static void end_coming(const char *why)
 	process_close(&session.coming);
 }
 
-/* What is returned to from now on. */
-static void follow(const struct checkpoint *latest)
-{
-	struct process useless = standby_follow(&latest->process);
-
-	process_kill(&useless);
-}
-
 static bool is_making_one(void)
 {
 	return session.coming.socket >= 0 || session.forking;
@@ -253,8 +245,8 @@ static void on_coming(void)
 		session.ran_us = 0;
 		session.why[0] = '\0';
 		process_protect(kept->process.pid);
+		standby_follow(&kept->process);
 		forget_unused();
-		follow(find_kept(CHECKPOINT_LATEST, NULL));
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -266,15 +258,26 @@ static void on_coming(void)
 
 /* --- runs ------------------------------------------------------------------ */
 
+static void say_prepare(uint64_t run)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_PREPARE, run);
+
+	frame_end(&frame, at);
+	/* Only speed depends on it: a runner that is gone is seen to be. */
+	frame_send(session.runner.socket, &frame, NULL, 0);
+}
+
 static void on_go(const struct frame *frame, int input)
 {
 	autoverdict verdict = {0};
 	autobytes go = {0};
 	struct error err = {0};
 	size_t at;
-	int fds[2] = {input, -1};
-	int r = judge_turn(&verdict, &err);
+	int fds[2] = {input, -1}, r;
 
+	say_prepare(frame->id);
+	r = judge_turn(&verdict, &err);
 	session.run = frame->id;
 	session.due = false;
 	/* What is to run, when that is not what was sent: a notebook's forms are left out. */
@@ -513,8 +516,7 @@ static void on_resume(const struct frame *frame)
 				 err.text);
 	}
 	ready = standby_take(&kept->process, &session.next, lost);
-	if (!ready &&
-	    process_send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
+	if (!ready && process_send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
 		say_acted("the checkpoint does not answer");
 		return;
 	}
@@ -525,7 +527,7 @@ static void on_resume(const struct frame *frame)
 			session.kept[i].previous = false;
 		session.kept[i].latest = &session.kept[i] == kept;
 	}
-	follow(kept);
+	standby_follow(&kept->process);
 	if (!session.returning)
 		standby_expect();
 	if (ready)
@@ -686,13 +688,6 @@ static void on_time(void)
 	}
 }
 
-static void on_standby(void)
-{
-	struct process useless = standby_hear();
-
-	process_kill(&useless);
-}
-
 static _Noreturn void keep_session(void)
 {
 	enum { WARDEN, SIGNALS, RUNNER, COMING, NEXT, STANDBY, POLLED };
@@ -730,7 +725,7 @@ static _Noreturn void keep_session(void)
 		else if (polled[NEXT].revents)
 			on_next();
 		else if (polled[STANDBY].revents)
-			on_standby();
+			standby_hear();
 		else if (polled[SIGNALS].revents && read(session.signals, &info, sizeof info) > 0)
 			reap();
 		else if (polled[WARDEN].revents && session.due && !session.patient)

@@ -17,29 +17,21 @@ static struct {
 	char lost[SESSION_LOST_MAX];
 } standby = {.process = {.pidfd = -1, .socket = -1}};
 
-static struct process hand_over(void)
-{
-	struct process process = standby.process;
-
-	standby.process = (struct process){.pidfd = -1, .socket = -1};
-	return process;
-}
-
 void standby_expect(void)
 {
 	standby.runs = STANDBY_RUNS;
 	standby.due_us = now_us() + STANDBY_PAUSE_US;
 }
 
-struct process standby_follow(const struct process *checkpoint)
+void standby_follow(const struct process *checkpoint)
 {
 	standby.due_us = now_us() + STANDBY_PAUSE_US;
 	if (standby.of == checkpoint->pid)
-		return (struct process){.pidfd = -1, .socket = -1};
+		return;
 	standby.of = checkpoint->pid;
 	if (standby.runs > 0)
 		standby.runs--;
-	return hand_over();
+	process_kill(&standby.process);
 }
 
 int64_t standby_due_us(void)
@@ -62,7 +54,7 @@ int standby_socket(int64_t *ret_asked_us)
 	return standby.process.pid ? -1 : standby.process.socket;
 }
 
-struct process standby_hear(void)
+void standby_hear(void)
 {
 	static struct bytes buffer;
 	int fds[FRAME_FDS_MAX];
@@ -76,12 +68,11 @@ struct process standby_hear(void)
 		standby.lost[0] = '\0';
 		frame_text(&frame, FIELD_NOTE, standby.lost, sizeof standby.lost);
 		process_expose(standby.process.pid);
-		return (struct process){.pidfd = -1, .socket = -1};
+		return;
 	}
 	for (size_t i = 0; i < count; i++)
 		close_fd(&fds[i]);
-	standby.runs = 0;
-	return hand_over();
+	standby_forget();
 }
 
 void standby_forget(void)
@@ -108,6 +99,7 @@ bool standby_take(const struct process *checkpoint, struct process *ret_runner,
 	if (!standby.process.pid || standby.of != checkpoint->pid)
 		return false;
 	memcpy(ret_lost, standby.lost, SESSION_LOST_MAX);
-	*ret_runner = hand_over();
+	*ret_runner = standby.process;
+	standby.process = (struct process){.pidfd = -1, .socket = -1};
 	return true;
 }

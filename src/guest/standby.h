@@ -17,9 +17,8 @@
 
 /* Something crashed. */
 void standby_expect(void);
-/* This is what is returned to from now on: a standby of another one is of no use, and
- * its process is handed over to be killed (pid 0: there is none). */
-struct process standby_follow(const struct process *checkpoint);
+/* This is what is returned to from now on: a standby of another one is killed. */
+void standby_follow(const struct process *checkpoint);
 /* When one is to be made; -1: not at all. In a session that is idle. */
 int64_t standby_due_us(void);
 /* Asks the checkpoint for it. */
@@ -27,8 +26,8 @@ void standby_ask(const struct process *checkpoint);
 /* It is on its way since *ret_asked_us: the socket on which it will say that it is
  * there. -1: none is. */
 int standby_socket(int64_t *ret_asked_us);
-/* Hears that; when it says something else it is handed over to be killed. */
-struct process standby_hear(void);
+/* Hears that. */
+void standby_hear(void);
 /* It came to its end, or took too long. */
 void standby_forget(void);
 bool standby_is(pid_t pid);

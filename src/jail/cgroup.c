@@ -737,10 +737,9 @@ void cgroup_cell_reset_peak(const struct cgroup_root *root, struct cgroup_cell *
 		errno = 0;
 }
 
-int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
-		      struct cgroup_usage *ret_usage, struct error *err)
+int cgroup_cell_so_far(const struct cgroup_root *root, struct cgroup_cell *cell,
+		       struct cgroup_usage *ret_usage, struct error *err)
 {
-	int pids = cell->directory[root->mode == CGROUP_V2 ? CGROUP_MEMORY : CGROUP_PIDS];
 	struct cgroup_usage usage = {0};
 	int r;
 
@@ -752,10 +751,23 @@ int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
 	r = read_counter(root, cell, CGROUP_COUNTS_OOM_KILLS, &usage.oom_kills);
 	if (r < 0 && root->has_memory)
 		return fail(err, -r, "cgroup: read the count of OOM kills");
+	read_counter(root, cell, CGROUP_COUNTS_PROCESSES, &usage.processes);
+	*ret_usage = usage;
+	return 0;
+}
+
+int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
+		      struct cgroup_usage *ret_usage, struct error *err)
+{
+	int pids = cell->directory[root->mode == CGROUP_V2 ? CGROUP_MEMORY : CGROUP_PIDS];
+	struct cgroup_usage usage;
+	int r = cgroup_cell_so_far(root, cell, &usage, err);
+
+	if (r < 0)
+		return r;
 	read_counter(root, cell, CGROUP_COUNTS_MEMORY, &usage.memory_bytes);
 	if (read_counter(root, cell, CGROUP_COUNTS_MEMORY_PEAK, &usage.memory_peak_bytes) < 0)
 		usage.memory_peak_bytes = usage.memory_bytes;
-	read_counter(root, cell, CGROUP_COUNTS_PROCESSES, &usage.processes);
 	if (read_counter(root, cell, CGROUP_COUNTS_PROCESSES_PEAK, &usage.processes_peak) < 0)
 		usage.processes_peak =
 			pids >= 0 ? processes_peak_of(pids, usage.processes) : usage.processes;

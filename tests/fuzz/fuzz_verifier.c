@@ -89,9 +89,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const files[] = {"data.csv", "helper.py"};
 	struct policy policy = policy_profile(size & 1 ? PROFILE_STRICT : PROFILE_STANDARD);
-	struct verify_context context = {
-		.files = files, .file_count = 2, .time_ms = 5000, .fragment = (size & 6) == 6,
-		.top_level_await = size & 8};
+	struct verify_context context = {.files = files,
+					 .file_count = 2,
+					 .time_ms = 5000,
+					 .fragment = (size & 6) == 6,
+					 .top_level_await = size & 8};
 	autoverdict verdict = {0}, copy = {0};
 	autobytes once = {0}, twice = {0};
 	struct error err = {0};
