@@ -70,6 +70,7 @@
 #define SESSION_CHECKPOINT_SHARE     10    /* of, or for runs that took, ten times what it takes */
 #define SESSION_CHEAP_US             2000  /* such a fork waits for no pause, whatever it copies */
 #define SESSION_BREATH_US            300   /* between the end of a run and its checkpoint */
+#define SESSION_HURRY_US             5000  /* between runs: then it is made without that */
 #define SESSION_CHECKPOINT_MS        5000  /* for one to be there: hooks of the code's may hang */
 #define SESSION_FORK_WAIT_MS         5000  /* for what was killed to be dead */
 #define SESSION_RETURNS_MAX          20    /* to a checkpoint, with no run between them */

@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) long clone_helper(void)
 static __attribute__((noinline)) int fork_adopted(uint64_t *ret_cpu_us)
 {
 	volatile pid_t child = -1;
-	volatile int number = 0;
+	volatile int number = ECHILD; /* unless the helper says more: it may be killed */
 	struct rusage used = {0};
 	int status;
 	long helper = clone_helper();

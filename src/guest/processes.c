@@ -59,7 +59,24 @@ bool processes_are_dying(void)
 	return false;
 }
 
-unsigned processes_kill_others(bool (*is_kept)(pid_t pid))
+/* False when nothing of it is left but its status, for which somebody is to ask. */
+static bool is_alive(pid_t pid, pid_t *ret_parent)
+{
+	char path[64], line[256], *after = NULL, state = 'X';
+	autofile *file = NULL;
+
+	*ret_parent = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	/* The name may hold anything, so from its last parenthesis on. */
+	if (file && fgets(line, sizeof line, file))
+		after = strrchr(line, ')');
+	if (after)
+		sscanf(after + 1, " %c %d", &state, ret_parent);
+	return state != 'Z' && state != 'X';
+}
+
+unsigned processes_kill_others(bool (*is_kept)(pid_t pid, pid_t parent))
 {
 	static pid_t gone[4096];
 	size_t count = 0;
@@ -72,14 +89,15 @@ unsigned processes_kill_others(bool (*is_kept)(pid_t pid))
 
 		found = false;
 		while (directory && (entry = readdir(directory))) {
-			pid_t pid = text_number(entry->d_name);
-			bool known = is_kept(pid);
+			pid_t pid = text_number(entry->d_name), parent;
+			bool known = pid <= 1, alive = !known && is_alive(pid, &parent);
 
+			known = known || is_kept(pid, parent);
 			for (size_t i = 0; i < count && !known; i++)
 				known = gone[i] == pid;
 			if (known)
 				continue;
-			if (!process_is_dead(pid)) {
+			if (alive) {
 				found = true;
 				killed++;
 				kill(pid, SIGKILL);
@@ -131,18 +149,6 @@ void process_protect(pid_t pid)
 void process_expose(pid_t pid)
 {
 	set_oom_score(pid, "1000");
-}
-
-bool process_is_dead(pid_t pid)
-{
-	char path[64], line[256], *after = NULL;
-	autofile *file = NULL;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (file && fgets(line, sizeof line, file))
-		after = strrchr(line, ')');
-	return !after || after[1] != ' ' || after[2] == 'Z' || after[2] == 'X';
 }
 
 unsigned long process_tables_kib(pid_t pid)

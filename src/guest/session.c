@@ -19,10 +19,10 @@
  *   IDLE ── GO, verified ──▶ RUNNING ── DONE ──▶ IDLE (and a checkpoint is made)
  *   any ── the runner ended ──▶ LOST ── CLEAR ──▶ LOST ── RESUME ──▶ IDLE
  *
- * A checkpoint is made behind each run that came to its end: a moment later, so that
- * it takes no processor from those who tell the end, or when the next run comes. While
- * threads run none can be made; one that takes long (a session of more than a gigabyte)
- * waits for a pause, and runs go before it. What a return then loses is told.
+ * A checkpoint is made behind each run that came to its end: a moment later, so that it
+ * takes no processor from those who tell the end, unless runs hurry. While threads run
+ * none can be made; one that takes long (a session of more than a gigabyte) waits for a
+ * pause, and runs go before it. What a return then loses is told.
  *
  * Should: answer each message of the warden's once.
  * Mustn't: run user code, or believe the runner in anything but its own state. */
@@ -80,6 +80,8 @@ static struct {
 	int64_t asked_us;         /* for the one on its way */
 	uint64_t cost_us;         /* what the last took */
 	int64_t began_us, ran_us; /* the run; all since the last checkpoint */
+	int64_t ended_us;         /* the last run */
+	bool hurried;             /* one run follows the other */
 	char why[80];             /* none could be made */
 	unsigned killed;          /* processes beside the runner */
 	uint64_t memory_bytes;    /* the session's limit */
@@ -276,6 +278,7 @@ static void on_go(const struct frame *frame, int input)
 	size_t at;
 	int fds[2] = {input, -1}, r;
 
+	session.hurried = now_us() - session.ended_us < SESSION_HURRY_US;
 	say_prepare(frame->id);
 	r = judge_turn(&verdict, &err);
 	session.run = frame->id;
@@ -318,7 +321,12 @@ static void be_due(void)
 	session.due = true;
 	session.patient = session.cost_us > SESSION_CHEAP_US && session.ran_us < worth_us &&
 			  process_tables_kib(session.runner.pid) > SESSION_TABLES_KIB;
-	session.due_us = now_us() + (session.patient ? worth_us : SESSION_BREATH_US);
+	session.ended_us = now_us();
+	session.due_us = session.ended_us;
+	if (session.patient)
+		session.due_us += worth_us;
+	else if (!session.hurried)
+		session.due_us += SESSION_BREATH_US;
 }
 
 static void on_runner(void)
@@ -378,14 +386,18 @@ static void lose_runner(int status)
 	say_turn(status, true, count_ours());
 }
 
+/* Last of all that the runner has ended: then all that are counted with it are there,
+ * if only as what is left of them, until the warden has answered. */
 static void reap(void)
 {
-	int status;
+	int status, runners = 0;
+	bool lost = false;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
 		if (pid == session.runner.pid) {
-			lose_runner(status);
+			lost = true;
+			runners = status;
 			continue;
 		}
 		if (standby_is(pid))
@@ -395,35 +407,26 @@ static void reap(void)
 				forget(i);
 		process_reaped(pid);
 	}
+	if (lost)
+		lose_runner(runners);
 }
 
 /* --- returning ------------------------------------------------------------- */
 
-static bool is_ours(pid_t pid)
+static bool is_checkpoint(pid_t pid)
 {
-	if (pid <= 1 || pid == getpid() || standby_is(pid))
-		return true;
 	for (size_t i = 0; i < session.count; i++)
 		if (session.kept[i].process.pid == pid)
 			return true;
-	return process_is_dying(pid);
+	return false;
 }
 
-/* The warden lets nobody fork meanwhile. What dies may take its time. */
-static void clear(void)
+/* A checkpoint's child is its helper: killed while it forks it would leave locks that
+ * nobody gives back, and nothing could be forked of the checkpoint any more. */
+static bool is_ours(pid_t pid, pid_t parent)
 {
-	process_kill(&session.runner);
-	note_loss();
-	session.killed = processes_kill_others(is_ours);
-}
-
-static void say_cleared(void)
-{
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_CLEARED, 0);
-
-	frame_end(&frame, at);
-	send_or_end(&frame, NULL, 0);
+	return pid == getpid() || is_checkpoint(pid) || is_checkpoint(parent) || standby_is(pid) ||
+	       process_is_dying(pid);
 }
 
 /* The checkpoint that CLEAR and RESUME are about, or NULL: then that was said. */
@@ -448,12 +451,19 @@ static struct checkpoint *find_meant(const struct frame *frame)
 	return kept;
 }
 
+/* The warden lets nobody fork meanwhile. What dies may take its time. */
 static void on_clear(const struct frame *frame)
 {
+	autobytes answer = {0};
+	size_t at = frame_begin(&answer, MESSAGE_CLEARED, 0);
+
 	if (!find_meant(frame))
 		return;
-	clear();
-	say_cleared();
+	process_kill(&session.runner);
+	note_loss();
+	session.killed = processes_kill_others(is_ours);
+	frame_end(&answer, at);
+	send_or_end(&answer, NULL, 0);
 }
 
 static void put_lost(struct bytes *frame, const char *lost)
@@ -695,12 +705,13 @@ static _Noreturn void keep_session(void)
 	for (;;) {
 		/* A run waits for the checkpoint of the one before: else there might be
 		 * nothing to return to. */
-		int64_t ignored;
-		int standby = standby_socket(&ignored);
+		int64_t asked_us;
+		int standby = standby_socket(&asked_us);
 		bool busy = is_making_one() || session.next.socket >= 0 || standby >= 0;
+		bool answered = session.state != LOST || session.next.socket >= 0;
 		struct pollfd polled[POLLED] = {
 			[WARDEN] = {.fd = busy ? -1 : CELL_CONTROL, .events = POLLIN},
-			[SIGNALS] = {.fd = session.signals, .events = POLLIN},
+			[SIGNALS] = {.fd = answered ? session.signals : -1, .events = POLLIN},
 			[RUNNER] = {.fd = session.runner.socket, .events = POLLIN},
 			[COMING] = {.fd = session.coming.socket, .events = POLLIN},
 			[NEXT] = {.fd = session.next.socket, .events = POLLIN},

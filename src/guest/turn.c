@@ -275,9 +275,8 @@ static void run_turn(const struct frame *go, int input, int memory)
 			give_up("the code cannot be read");
 		code = bytes_span(plain);
 	}
-	if (take_input(input) < 0 || hygiene_stdin() < 0 ||
-	    run_set_name(run_name) < 0 || remember_source(order->code) < 0 ||
-	    PySys_SetObject("argv", order->arguments) < 0)
+	if (take_input(input) < 0 || hygiene_stdin() < 0 || run_set_name(run_name) < 0 ||
+	    remember_source(order->code) < 0 || PySys_SetObject("argv", order->arguments) < 0)
 		give_up("the code cannot be set up");
 	run_set_source(order->code);
 	display_forget();
