@@ -278,27 +278,6 @@ static void say_go(const struct cell *cell)
 	send_frame(cell->control, &frame, at, NULL, 0);
 }
 
-/* What the scheduler says a process of ours has used, in microseconds. */
-static int64_t used_us(int pidfd)
-{
-	char path[64], line[128];
-	autofile *info = NULL;
-	autofile *file = NULL;
-	int64_t ns = 0;
-	int pid = 0;
-
-	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
-	info = fopen(path, "re");
-	while (info && fgets(line, sizeof line, info))
-		if (sscanf(line, "Pid: %d", &pid) == 1)
-			break;
-	snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
-	file = fopen(path, "re");
-	if (!file || fscanf(file, "%" SCNd64, &ns) != 1)
-		return -1;
-	return ns / 1000;
-}
-
 static int pid_of(int pidfd)
 {
 	char path[64], line[128];
@@ -313,19 +292,50 @@ static int pid_of(int pidfd)
 	return pid;
 }
 
+/* What the scheduler says a process of ours has used, in microseconds. */
+static int64_t used_us(int pid)
+{
+	char path[64];
+	autofile *file = NULL;
+	int64_t ns = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "%" SCNd64, &ns) != 1)
+		return -1;
+	return ns / 1000;
+}
+
+/* How many pages it had to be given. */
+static int64_t faults_of(int pid)
+{
+	char path[64], line[1024];
+	autofile *file = NULL;
+	const char *after;
+	int64_t faults = -1;
+
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	after = file && fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+	if (after)
+		sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %*d %" SCNd64, &faults);
+	return faults;
+}
+
 /* One run: prints its figures. */
 static void run_once(const char *code, int rest_ms, bool hold)
 {
 	struct cell cell = {0};
 	char output[4096], line[16];
-	int64_t before = -1, began, first = 0, closed, ended;
+	int64_t before = -1, faults = -1, began, first = 0, closed, ended;
 	size_t length = 0;
 	ssize_t r;
 
 	make_cell(&cell);
 	if (rest_ms >= 0) {
 		usleep((useconds_t)rest_ms * 1000);
-		before = used_us(cell.main_pidfd);
+		before = used_us(pid_of(cell.main_pidfd));
+		faults = faults_of(pid_of(cell.main_pidfd));
 	}
 	write_request(&cell, code);
 	if (hold) {
@@ -351,10 +361,10 @@ static void run_once(const char *code, int rest_ms, bool hold)
 		if (*at == '\n' || *at == '"' || *at == '\\')
 			*at = ' ';
 	printf("{\"init_us\": %" PRId64 ", \"fork_us\": %" PRId64 ", \"park_us\": %" PRId64
-	       ", \"parked_cpu_us\": %" PRId64 ", \"first_us\": %" PRId64
-	       ", \"closed_us\": %" PRId64 ", \"ended_us\": %" PRId64 ", \"gone_us\": %" PRId64
-	       ", \"output\": \"%s\"}\n",
-	       cell.init_us, cell.fork_us, cell.park_us, before, first ? first - began : -1,
+	       ", \"parked_cpu_us\": %" PRId64 ", \"parked_faults\": %" PRId64
+	       ", \"first_us\": %" PRId64 ", \"closed_us\": %" PRId64 ", \"ended_us\": %" PRId64
+	       ", \"gone_us\": %" PRId64 ", \"output\": \"%s\"}\n",
+	       cell.init_us, cell.fork_us, cell.park_us, before, faults, first ? first - began : -1,
 	       closed - began, ended - began, end_cell(&cell), output);
 }
 

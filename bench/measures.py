@@ -34,8 +34,10 @@ TITLES = {
     "cell_rehearsal": "without each cell's rehearsal before it parks",
     "prepared_streams": "without standard streams made in the template",
     "numpy_in_place": "without seeding numpy in place",
+    "huge_interpreter": "without the interpreter's code in huge pages",
 }
-COLUMNS = {"fork_us": "fork, µs", "parked_cpu_us": "processor time until parked, µs",
+COLUMNS = {"fork_us": "fork, µs", "parked_faults": "page faults until parked",
+           "parked_cpu_us": "processor time until parked, µs",
            "closed_us": "print(55), µs", "ended_us": "… to its process's end, µs"}
 
 

@@ -3,12 +3,15 @@
  *
  *     bench-session SOCKET TEMPLATE MEMORY_MIB GAP_MS COUNT SETUP CODE [CRASH]
  *     bench-session SOCKET TEMPLATE MEMORY_MIB GAP_MS COUNT SETUP CODE =rollback
+ *     bench-session SOCKET TEMPLATE MEMORY_MIB GAP_MS COUNT SETUP CODE =fork[N]
  *
  * After SETUP has run, each round sends CODE, whose value must grow by one each time,
  * and prints the microseconds from call to result. With CRASH each round first has
  * that code end the runner; then the time is that from the crash's call to the result
- * of CODE behind it. With =rollback a checkpoint is returned to instead. The last line
- * says "memory BYTES" and "cpu MICROSECONDS": of the last run. */
+ * of CODE behind it. With =rollback a checkpoint is returned to instead, with =fork CODE
+ * runs in a fresh branch, and with =fork100 a hundred branches are made, in one of which
+ * it does. The last line says "memory BYTES": the session's, or what a branch has that did
+ * nothing yet. */
 #include "engine/execpy.h"
 
 #include <stdio.h>
@@ -34,7 +37,7 @@ static double now_us(void)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-static struct execpy_result *run(const char *code)
+static struct execpy_result *run_in(const char *id, const char *code)
 {
 	const struct execpy_request request = {
 		.code = code,
@@ -45,9 +48,14 @@ static struct execpy_result *run(const char *code)
 	};
 	struct execpy_result *result;
 
-	if (execpy_session_run(engine, session.id, &request, NULL, &result, &error) < 0)
+	if (execpy_session_run(engine, id, &request, NULL, &result, &error) < 0)
 		give_up("run");
 	return result;
+}
+
+static struct execpy_result *run(const char *code)
+{
+	return run_in(session.id, code);
 }
 
 /* The value is checked, not assumed. */
@@ -65,11 +73,44 @@ static void must_be(struct execpy_result *result, long expected)
 	execpy_result_free(result);
 }
 
+struct branches {
+	size_t count;
+	struct execpy_session_info infos[128];
+};
+
+static void take_branch(void *user, const struct execpy_session_info *info)
+{
+	struct branches *branches = user;
+
+	branches->infos[branches->count++] = *info;
+}
+
+/* Returns the microseconds from the call to the answer of the last one. */
+static double time_branches(unsigned count, const char *code, uint64_t *ret_memory)
+{
+	static struct branches branches;
+	double began = now_us(), took;
+
+	branches.count = 0;
+	if (execpy_session_fork(engine, session.id, count, false, take_branch, &branches, &error) <
+	    0)
+		give_up("fork");
+	must_be(run_in(branches.infos[count - 1].id, code), 1);
+	took = now_us() - began;
+	*ret_memory = branches.infos[0].memory_bytes;
+	for (size_t i = 0; i < branches.count; i++)
+		if (execpy_session_end(engine, branches.infos[i].id, &error) < 0)
+			give_up("end");
+	return took;
+}
+
 int main(int argc, char **argv)
 {
 	struct execpy_options options = {.socket = argc > 1 ? argv[1] : NULL};
 	struct execpy_session_options wanted = {.policy = "open"};
 	const char *crash = argc > 8 ? argv[8] : NULL;
+	unsigned branches = 0;
+	uint64_t memory = 0;
 	long gap_ms, count;
 
 	if (argc < 8) {
@@ -85,6 +126,8 @@ int main(int argc, char **argv)
 	    execpy_session_open(engine, &wanted, &session, &error) < 0)
 		give_up("open");
 	execpy_result_free(run(argv[6]));
+	if (crash && strncmp(crash, "=fork", 5) == 0)
+		branches = crash[5] ? (unsigned)strtoul(crash + 5, NULL, 10) : 1;
 	if (crash && strcmp(crash, "=rollback") == 0 &&
 	    execpy_session_checkpoint(engine, session.id, "here", NULL, &error) < 0)
 		give_up("checkpoint");
@@ -93,6 +136,10 @@ int main(int argc, char **argv)
 		double began;
 
 		nanosleep(&gap, NULL);
+		if (branches > 0) {
+			printf("%.1f\n", time_branches(branches, argv[7], &memory));
+			continue;
+		}
 		began = now_us();
 		if (crash && strcmp(crash, "=rollback") == 0) {
 			if (execpy_session_rollback(engine, session.id, "here", NULL, &error) < 0)
@@ -105,7 +152,7 @@ int main(int argc, char **argv)
 	}
 	if (execpy_session_info(engine, session.id, &session, &error) < 0)
 		give_up("info");
-	printf("memory %llu\n", (unsigned long long)session.memory_bytes);
+	printf("memory %llu\n", (unsigned long long)(branches > 0 ? memory : session.memory_bytes));
 	if (execpy_session_end(engine, session.id, &error) < 0)
 		give_up("end");
 	execpy_close(engine);

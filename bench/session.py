@@ -20,6 +20,8 @@ ROUNDS = 4
 CLIENT = pathlib.Path(measure.EXECPY).parents[2] / "bench" / "bench-session"
 STEP = "x = globals().get('x', 0) + 1\nx"
 CRASH = "import os\nos._exit(1)"
+FRAME = ("import pandas, numpy\ndf = pandas.DataFrame({'a': numpy.arange(1000) % 7, "
+         "'b': numpy.linspace(0, 1, 1000)})\ndf.describe()\ndf.groupby('a').b.mean()\n1")
 
 # name: (template, MiB, gap in ms, setup, code, crash, p50 that is asked for in ms)
 ROWS = {
@@ -32,7 +34,12 @@ ROWS = {
     "crash and next answer, pandas": ("pandas", 300, 50, "import pandas", STEP, CRASH, 6),
     "rollback and next answer, bare": ("bare", 100, 20, "1", STEP, "=rollback", 10),
     "rollback and next answer, pandas": ("pandas", 300, 50, "import pandas", STEP, "=rollback", 10),
+    "fork to a branch's first answer, bare": ("bare", 100, 50, "1", STEP, "=fork", None),
+    "fork to a branch's first answer, pandas": ("pandas", 300, 100, FRAME, STEP, "=fork", 13),
+    "100 branches, the last one's answer, pandas": ("pandas", 300, 1000, FRAME, STEP, "=fork100", 1500),
 }
+# Of the session that is branched; and rows that take so long that few are enough.
+SLOW = {"100 branches, the last one's answer, pandas": 5}
 
 
 def execpy_rows(socket):
@@ -41,7 +48,8 @@ def execpy_rows(socket):
         for name in random.sample(list(ROWS), len(ROWS)):
             template, mib, gap, setup, code, crash, _ = ROWS[name]
             done = subprocess.run([CLIENT, socket, template, str(mib), str(gap),
-                                   str(max(SAMPLES // ROUNDS, 5)), setup, code,
+                                   str(max(SLOW.get(name, SAMPLES) // ROUNDS, 2 if name in SLOW else 5)),
+                                   setup, code,
                                    *([crash] if crash else [])],
                                   capture_output=True, text=True, timeout=600)
             if done.returncode:
@@ -111,7 +119,10 @@ def jupyter_rows():
 def main():
     with tempfile.TemporaryDirectory() as place:
         socket = pathlib.Path(place, "socket")
-        daemon = subprocess.Popen([measure.EXECPY, "serve", "--socket", socket],
+        config = pathlib.Path(place, "serve.yaml")
+        config.write_text("sessions: 200\n")
+        daemon = subprocess.Popen([measure.EXECPY, "serve", "--listen", "none", "--socket", socket,
+                                   "--config", config],
                                   stderr=subprocess.PIPE, text=True)
         try:
             for line in daemon.stderr:
@@ -136,6 +147,8 @@ def main():
     for name in ("run, bare, 20 ms apart", "run, pandas loaded, 20 ms apart"):
         print(f"memory of a session with its checkpoints, {name.split(',')[1].strip()}: "
               f"{memory[name] / (1 << 20):.1f} MiB")
+    print("memory of a branch that did nothing yet, pandas: "
+          f"{memory['fork to a branch\'s first answer, pandas'] / (1 << 20):.1f} MiB")
     measure.keep("session", {"unit": "ms", "samples": {**times, **jupyter}, "memory": memory})
 
 

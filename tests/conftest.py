@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from harness import host, witness                      # noqa: E402
 from harness.daemon import Daemon, configuration        # noqa: E402
 from harness.product import Product                     # noqa: E402
+from harness.web import Web                             # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -151,6 +152,27 @@ def shared(product):
     daemon.settle(3)
     yield daemon
     daemon.close()
+
+
+@pytest.fixture(scope="module")
+def web(product):
+    """An HTTP server without keys, for the tests of a module that do it no harm."""
+    place = product.directory(f"web-{next(_serial)}")
+    server = Web(product, place, configuration({"bare": (1, 2)}))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def serve_web(product, watch, place):
+    """serve_web(*options, key=value, …) -> Web with these keys in its configuration."""
+    with contextlib.ExitStack() as ends:
+        def start(*options, text="", listen=("127.0.0.1:0",), tls=None, **numbers):
+            server = Web(product, place, configuration({"bare": (1, 2)}, **numbers) + text,
+                         *options, listen=listen, tls=tls)
+            ends.callback(server.close)
+            return server
+        yield start
 
 
 def need(name):

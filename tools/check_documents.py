@@ -62,7 +62,8 @@ def options(program):
 @contextlib.contextmanager
 def daemon(program, directory):
     """A daemon where commands look for one when XDG_RUNTIME_DIR names this directory."""
-    process = subprocess.Popen([program, "serve", "--socket", os.path.join(directory, "execpy.sock")],
+    process = subprocess.Popen([program, "serve", "--listen", "none", "--socket",
+                                os.path.join(directory, "execpy.sock")],
                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
         if "serving on" not in process.stderr.readline():

@@ -6,7 +6,8 @@
 """
 import sys
 
-ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+# A question mark, since two of them could begin a trigraph.
+ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "?": "\\?"}
 
 
 def literal(text):

@@ -68,6 +68,17 @@ def daemon_numbers():
         yield key, *(words(number(part), name) for part in numbers), sentence
 
 
+def http_numbers():
+    """The same of HTTP."""
+    text = (ROOT / "src/policy/http_config.h").read_text()
+    table = text.split("#define HTTP_NUMBER_TABLE(X)")[1].split("\n\n")[0].replace("\\\n", " ")
+    for row in re.findall(r"X\(((?:[^()]|\([^()]*\))*)\)", table):
+        name, key, *numbers, sentence = re.match(
+            r'\s*(\w+),\s*"(\w+)",\s*\w+,([^,]+),([^,]+),([^,]+),\s*(.+)', row, re.DOTALL).groups()
+        sentence = "".join(re.findall(r'"([^"]*)"', sentence))
+        yield key, *(words(number(part), name) for part in numbers), sentence
+
+
 def bounds():
     """(heading or None, name, value, comment) of each #define in bounds.h."""
     text = (ROOT / "src/base/bounds.h").read_text().split("#define GIB")[1].split("\n", 1)[1]
@@ -93,6 +104,10 @@ def document():
               "| key | default | least | most | what it is |", "|---|---|---|---|---|"]
     lines += [f"| `{key}` | {initial} | {least} | {most} | {sentence} |"
               for key, initial, least, most, sentence in daemon_numbers()]
+    lines += ["", "And of its HTTP server (docs/http.md):", "",
+              "| key | default | least | most | what it is |", "|---|---|---|---|---|"]
+    lines += [f"| `{key}` | {initial} | {least} | {most} | {sentence} |"
+              for key, initial, least, most, sentence in http_numbers()]
     lines += ["", "## Bounds that are not for choosing"]
     for heading, name, value, comment in bounds():
         if heading:

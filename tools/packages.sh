@@ -20,12 +20,15 @@ packages_of()
 	build)		# compiler, build system, the CPython to embed, the seccomp compiler
 		echo gcc libc6-dev linux-libc-dev meson ninja-build pkg-config
 		echo python3 python3-dev libseccomp-dev libevent-dev nettle-dev
-		echo libyaml-dev libjansson-dev libarchive-dev libedit-dev ;;
+		echo libyaml-dev libjansson-dev libarchive-dev libedit-dev
+		echo node-llhttp libssl-dev ;;
 	science)	# what the examples import, and the data that scripts expect to find
 		echo python3-numpy python3-pandas python3-matplotlib
 		echo fonts-dejavu-core tzdata ca-certificates ;;
-	test)		# unit and end-to-end tests; util-linux has unshare and setpriv
-		echo libcmocka-dev python3-pytest python3-jsonschema strace util-linux procps ;;
+	test)		# unit and end-to-end tests; util-linux has unshare and setpriv; the page is
+			# looked at in Chromium, driven from Node.js (tests/node has what comes from npm)
+		echo libcmocka-dev python3-pytest python3-jsonschema strace util-linux procps
+		echo openssl chromium nodejs npm ;;
 	parity)		# the libraries that the tasks and attacks in tests/corpus import
 		packages_of science
 		echo python3-bs4 python3-cffi python3-chardet python3-cryptography

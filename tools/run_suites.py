@@ -84,29 +84,37 @@ def suites(build, full):
     if list((ROOT / "tests/verifier").glob("test_*.py")):
         result.append(Suite("verifier", pytest("tests/verifier", "{report}", *long), "junit"))
     # The other lane keeps a processor busy: allowances of time, not limits, are longer.
-    # What these look at happens inside the cell, the same for whoever started it.
+    # What these look at happens inside the cell, the same for whoever started it: a daemon's
+    # cells are the quickest to be had.
     inside = ["check", "displays", "errors", "magics", "policy_default", "print", "probe", "values"]
     for mode in (["root", "user"] if root else ["user"]):
-        for folder in ("e2e", "attacks", "sessions", "daemon", "mcp"):
+        for folder in ("e2e", "attacks", "sessions", "daemon", "mcp", "serve"):
             # The controls show that an attack works unconfined: once is enough.
             # Faults are made as root: setpriv would meet them before execpy does.
             once = ["--no-controls", "--ignore=tests/attacks/test_host_faults.py"] if folder == "attacks" and mode != "root" and root else []
-            if folder == "e2e" and mode != "root" and root and not full:
+            if folder == "e2e" and not full:
                 once = [f"--ignore=tests/e2e/test_{name}.py" for name in inside]
             result.append(Suite(f"{folder} as {mode}",
                                 pytest(f"tests/{folder}", "{report}", *long, *once), "junit",
                                 {"EXECPY_MODE": mode, "EXECPY_SLOW": "3"},
                                 minutes=60 if full else 12,
-                                when="full" if folder in ("daemon", "sessions", "mcp") and mode == "user"
+                                when="full" if folder in ("daemon", "sessions", "mcp", "serve") and mode == "user"
                                 and root else "always",
                                 aside=root and (mode == "user" or folder == "sessions")))
+    result.append(Suite("page", pytest("tests/page", "{report}", *long), "junit",
+                        {"EXECPY_SLOW": "3"}))
     for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),
                                ("e2e", "root", "full"), ("attacks", "user", "full")):
         if mode == "root" and not root:
             continue
         once = ["--no-controls", "--ignore=tests/attacks/test_host_faults.py"] if folder == "attacks" else []
+        where = [f"tests/{folder}"]
+        if folder == "e2e" and mode == ("root" if root else "user"):
+            when = "always"
+            if not full:
+                where = [f"tests/e2e/test_{name}.py" for name in inside]
         result.append(Suite(f"{folder} through a daemon as {mode}",
-                            pytest(f"tests/{folder}", "{report}", *long, *once), "junit",
+                            pytest(where[0], "{report}", *where[1:], *long, *once), "junit",
                             {"EXECPY_MODE": "daemon" if mode == "root" else "daemon-user",
                              "EXECPY_SLOW": "3"}, minutes=60 if full else 8, when=when))
     parity = "--all" if full else "--tenth"

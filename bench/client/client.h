@@ -2,7 +2,7 @@
 /* client: what the files of the benchmarks' client share.
  *
  * A driver does one run of a workload in one way: through libexecpy, as a
- * command, or through a server's socket. All are timed and checked alike, with
+ * command, through a server's socket, or over HTTP. All are timed and checked alike, with
  * no interpreter on the way. */
 #ifndef EXECPY_BENCH_CLIENT_H
 #define EXECPY_BENCH_CLIENT_H
@@ -25,6 +25,7 @@ struct workload {
 	bool no_daemon;
 	char **command;     /* with {n} where a number that is new each time shall stand */
 	const char *server; /* path of a socket */
+	unsigned port;      /* of an HTTP server on loopback */
 	const char *file;   /* for commands: where they leave the file that is fetched */
 	uint64_t as_bytes;  /* for commands: RLIMIT_AS; 0: none */
 	bool wants_file;
@@ -58,7 +59,7 @@ struct driver {
 	void (*close)(void *state);
 };
 
-extern const struct driver engine_driver, command_driver, server_driver;
+extern const struct driver engine_driver, command_driver, server_driver, http_driver;
 
 int read_whole_file(const char *path, struct bytes *out, struct error *err);
 /* Reads once what is there; 0 at the end. */

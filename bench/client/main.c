@@ -25,6 +25,7 @@ static const char usage[] =
 	"  --no-daemon          through libexecpy, but not through a daemon\n"
 	"  --programs DIRECTORY of execpy-warden and execpy-guest\n"
 	"  --server PATH        through this socket instead\n"
+	"  --http PORT          by POST /v1/run of the server on this port of loopback\n"
 	"  --address-space BYTES          limit of a command\n"
 	"  --fetch PATH         a file that the run makes; a command leaves it there\n"
 	"  --expect-status TEXT --expect-output FILE --expect-file FILE\n"
@@ -145,6 +146,8 @@ static bool take_option(struct arguments *arguments, const char *name, char *val
 		workload->programs = value;
 	} else if (strcmp(name, "--server") == 0) {
 		workload->server = value;
+	} else if (strcmp(name, "--http") == 0) {
+		workload->port = (unsigned)strtoul(value, NULL, 10);
 	} else if (strcmp(name, "--fetch") == 0) {
 		workload->file = value;
 		workload->wants_file = true;
@@ -203,6 +206,8 @@ int main(int argc, char **argv)
 		driver = &command_driver;
 	else if (arguments.workload.server)
 		driver = &server_driver;
+	else if (arguments.workload.port)
+		driver = &http_driver;
 	if (arguments.load.clients)
 		r = load_run(&arguments.load, driver, &arguments.workload, &arguments.expectation,
 			     &err);

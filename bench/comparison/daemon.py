@@ -30,7 +30,7 @@ class Daemon:
         self.log = self.directory / "log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [measure.EXECPY, "serve", "--socket", self.directory / SOCKET,
+                [measure.EXECPY, "serve", "--listen", "none", "--socket", self.directory / SOCKET,
                  "--config", configuration], stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, env=self.environment, start_new_session=True)
         atexit.register(self.stop)

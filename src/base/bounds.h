@@ -39,6 +39,9 @@
 #define COLLECT_FILES_MAX      1000       /* files listed */
 #define COLLECT_TIME_MS        2000
 
+#define JSON_PART_BYTES (64 * KIB) /* a text of it that is converted as it is sent */
+#define SHOW_MS         20         /* between looks for what a run shows */
+
 /* A daemon's configuration. */
 #define CONFIG_FILE_BYTES_MAX   (256 * KIB)
 #define TEMPLATES_MAX           32
@@ -47,10 +50,12 @@
 #define MODULE_NAME_BYTES_MAX   100
 #define WARM_UP_BYTES_MAX       (64 * KIB)
 #define POOL_CELLS_MAX          4096 /* parked cells of one template */
+#define CGROUP_SPARES_MAX       16   /* cgroups that wait for another cell */
 #define POOL_MIN_BARE           4    /* unless the configuration says otherwise */
 #define POOL_MAX_BARE           32
 #define POOL_MIN_DEFAULT        2
 #define POOL_MAX_DEFAULT        8
+#define POOL_MAKING_MAX         32 /* cells that are made at one moment */
 
 /* A session. */
 #define SESSION_NAME_BYTES_MAX       63 /* of a checkpoint */
@@ -91,11 +96,49 @@
 #define HOT_MAPPING_BYTES_MAX (64 * MIB)  /* larger ones are not looked at */
 #define HOT_LOOK_BYTES_MAX    (256 * MIB) /* in all */
 
+/* A session that is branched. */
+#define BRANCHES_MAX            128                  /* of one call */
+#define BRANCHES_AT_ONCE        4                    /* cells on their way */
+#define BRANCH_MAPPINGS_MAX     8192                 /* of the memory that is carried over */
+#define BRANCH_TEXTS_BYTES_MAX  (512 * KIB)          /* names of the files that are mapped */
+#define BRANCH_DESCRIPTORS_MAX  1024                 /* what a process may have */
+#define BRANCH_PAGES_MAX        (UINT64_C(16) << 20) /* of addresses that are in use */
+#define BRANCH_ORIGIN_PAGES_MAX (UINT64_C(1) << 20)  /* of a template's own memory */
+#define BRANCH_RANGES_MAX       4096                 /* of it, that a fresh cell has changed */
+#define BRANCH_MS               8000                 /* for the memory of one */
+#define BRANCH_TAKE_MS          20000                /* for one to stand, its files included */
+#define BRANCH_GIVE_MS          30000 /* for the session's judge to have done with it */
+
+/* What root's warden and HTTP server become: this and a pid. Above all ranges that
+ * systemd's documentation hands out to users, services and containers. */
+#define IDENTITY_BASE 1900000000
+
 /* A daemon's own life. */
 #define DAEMON_DRAIN_MS     10000 /* for runs that go on when it ends */
+#define SERVER_FLUSH_MS     2000  /* and then for their answers to go out */
 #define DAEMON_AGAIN_MS     50    /* before a warden that ended twice is started again */
 #define DAEMON_AGAIN_MAX_MS 1000
 #define DAEMON_CALM_MS      10000 /* a warden that served so long was none that fails */
+
+/* A client that speaks HTTP. Its patience is configured (policy/http_config.h). */
+#define HTTP_LINE_BYTES_MAX      (8 * KIB) /* the request line */
+#define HTTP_HEAD_BYTES_MAX      (32 * KIB)
+#define HTTP_FIELDS_MAX          100
+#define HTTP_QUERY_MAX           32 /* parameters */
+#define HTTP_CHUNK_DIGITS_MAX    8
+#define HTTP_CHUNK_OVERHEAD_MAX  (4 * KIB)   /* extensions of all chunks of a body */
+#define HTTP_AHEAD_BYTES         (64 * KIB)  /* that a client may send ahead */
+#define HTTP_FILE_STEP_BYTES     (64 * KIB)  /* of a file, read at once */
+#define HTTP_LINGER_MS           1000        /* for what a refused client still sends */
+#define HTTP_PEER_LOOK_MS        20          /* between looks whether half an end is a whole one */
+#define EXCHANGE_HIGH_BYTES      (256 * KIB) /* unsent: whoever writes pauses */
+#define EXCHANGE_LOW_BYTES       (64 * KIB)  /* and goes on */
+#define RESPONSE_FIELD_BYTES_MAX (4 * KIB)
+#define SETTING_BYTES_MAX        4096 /* a text of the configuration */
+#define SETTING_LIST_MAX         64
+#define TLS_FILE_BYTES_MAX       (256 * KIB)
+#define KEYS_FILE_BYTES_MAX      (1 * MIB)
+#define TENANTS_MAX              1024
 
 /* A client that speaks MCP. */
 #define MCP_LINE_BYTES_MAX     (8 * MIB)  /* of one message, its files included */
@@ -103,6 +146,7 @@
 #define MCP_UNSENT_BYTES       (16 * MIB) /* with more to be taken nothing is read */
 #define MCP_FILES_MAX          64         /* of one call */
 #define MCP_SESSIONS_MAX       64         /* that one server has opened */
+#define MCP_BRANCHES_MAX       16         /* of one call */
 #define MCP_TEXT_BYTES         (48 * KIB) /* of a result, as a model reads it */
 #define MCP_PICTURE_BYTES_MAX  (5 * MIB)  /* in base64, as clients take them */
 #define MCP_PICTURES_MAX       16
@@ -119,6 +163,28 @@
 #define MCP_OUTPUT_BYTES_MAX (16 * MIB)
 #define MCP_DISK_BYTES_MAX   (1 * GIB)
 
+/* The REST API. */
+#define REST_BODY_BYTES_MAX   (64 * MIB) /* of a run or a batch, files included */
+#define REST_CODE_BODY_BYTES  (8 * MIB)  /* of a check: code, and what JSON makes of it */
+#define REST_SMALL_BODY_BYTES (64 * KIB)
+#define REST_FILE_BYTES_MAX   (1 * GIB) /* that is put into a session, or an archive */
+#define REST_FILES_MAX        256       /* of one run: each takes a descriptor */
+#define REST_BATCH_RUNS_MAX   1000
+#define REST_BATCH_CELLS      8          /* of one batch, at one moment */
+#define REST_KEPT_MAX         256        /* detached runs of one tenant */
+#define REST_KEPT_BYTES       (64 * MIB) /* of their results together */
+#define REST_KEPT_MS          600000     /* that a result is kept */
+#define REST_IDLE_MS_MAX      604800000  /* that a session may ask for */
+#define REST_ALIVE_MS         10000      /* between comments of a stream of events */
+#define REST_SURVEY_MS        15000      /* to find out what is installed */
+
+/* What a run over REST may ask for, where its key does not say. */
+#define REST_TIME_MS_MAX      3600000 /* and of processor time */
+#define REST_MEMORY_BYTES_MAX (16 * GIB)
+#define REST_PROCESSES_MAX    1024
+#define REST_OUTPUT_BYTES_MAX (256 * MIB)
+#define REST_DISK_BYTES_MAX   (4 * GIB)
+
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */
 #define PROBE_TIME_MS      1000
@@ -131,14 +197,15 @@
 #define TEMPLATE_START_MS  60000 /* imports included */
 #define WARDEN_TAKES_MS    10000 /* a message, while it is busy */
 #define CELL_START_MS      10000
-#define OUTPUT_PATIENCE_MS 2          /* before output is looked for */
-#define OUTPUT_REST_MS     1          /* between reads of little each */
-#define OUTPUT_REST_BYTES  (16 * KIB) /* what is not little */
-#define DRAIN_MS           100        /* children of a main process that ended */
-#define FRAMES_WAIT_MS     250        /* for the frames at a time limit, on a busy machine */
-#define USAGE_POLL_MS      5          /* the finest step of CPU accounting */
-#define CELL_NICE          10         /* only where no cgroup shares out the processors */
-#define USAGE_POLL_SLOW_MS 50         /* how late an OOM kill of a child may be seen */
+#define OUTPUT_PATIENCE_MS 2                  /* before output is looked for */
+#define OFFER_DELAY_MS     OUTPUT_PATIENCE_MS /* before a client needs a cell that runs already */
+#define OUTPUT_REST_MS     1                  /* between reads of little each */
+#define OUTPUT_REST_BYTES  (16 * KIB)         /* what is not little */
+#define DRAIN_MS           100                /* children of a main process that ended */
+#define FRAMES_WAIT_MS     250 /* for the frames at a time limit, on a busy machine */
+#define USAGE_POLL_MS      5   /* the finest step of CPU accounting */
+#define CELL_NICE          10  /* only where no cgroup shares out the processors */
+#define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
 
 /* How long what was killed may take to die, in milliseconds. */
 #define SWEEP_OTHERS_MS 100  /* at a start, of what dead wardens left */

@@ -2,6 +2,7 @@
 /* serve: `execpy serve`, a daemon whose cells are ready before they are asked
  * for. */
 #include "server/daemon.h"
+#include "server/keys.h"
 #include "server/socket.h"
 #include "cli/cli.h"
 #include "cli/excerpt.h"
@@ -18,34 +19,49 @@
 #include <unistd.h>
 
 static const char help_text[] =
-	"usage: execpy serve [--socket PATH] [--config FILE] [--quiet]\n"
+	"usage: execpy serve [--listen ADDRESS]… [--socket PATH] [--config FILE] [--quiet]\n"
 	"       execpy serve --status [--json] [--socket PATH]\n"
+	"       execpy serve --new-key NAME [--keys FILE] [--config FILE]\n"
 	"\n"
 	"Keeps templates and confined cells ready, so that `execpy run` starts at once.\n"
 	"Stays in the foreground; SIGTERM and SIGINT end it when its runs have ended (a\n"
 	"second one: at once), SIGHUP reads the configuration again. Exit status: 0 after a\n"
 	"signal, 2 for a wrong configuration, 125 when it could not begin.\n"
 	"\n"
+	"  --listen ADDRESS     where HTTP is served (docs/http.md): 127.0.0.1:8765 unless told\n"
+	"                       otherwise, [::1]:8765, unix:PATH; port 0: any; none: no HTTP;\n"
+	"                       may be given more than once\n"
 	"  --socket PATH        where clients connect: $EXECPY_SOCKET, or execpy.sock in\n"
 	"                       $XDG_RUNTIME_DIR, or /run/execpy.sock for root\n"
 	"  --config FILE        templates and numbers (docs/serve.md)\n"
+	"  --keys FILE          API keys of HTTP, instead of the configuration's\n"
+	"  --new-key NAME       make a key, add it to the file of keys, print it: it is told\n"
+	"                       only once\n"
 	"  --quiet              print nothing but errors\n"
 	"  --status             say how the daemon is: templates, cells, memory, runs\n"
 	"  --json               print that as one JSON object\n"
 	"\n"
 	"Numbers of the configuration:\n";
 
+static void print_number(const char *key, const char *sentence, enum limit_unit unit,
+			 uint64_t initial)
+{
+	char value[32], start[64];
+
+	unit_describe(unit, initial, value, sizeof value);
+	snprintf(start, sizeof start, "%s: %s", key, value);
+	printf("  %-20s %s\n", start, sentence);
+}
+
 static void print_help(void)
 {
 	fputs(help_text, stdout);
-	for (size_t i = 0; i < daemon_number_count; i++) {
-		const struct daemon_number_info *info = &daemon_number_infos[i];
-		char initial[32], start[64];
-
-		unit_describe(info->unit, info->initial, initial, sizeof initial);
-		snprintf(start, sizeof start, "%s: %s", info->key, initial);
-		printf("  %-20s %s\n", start, info->sentence);
-	}
+	for (size_t i = 0; i < daemon_number_count; i++)
+		print_number(daemon_number_infos[i].key, daemon_number_infos[i].sentence,
+			     daemon_number_infos[i].unit, daemon_number_infos[i].initial);
+	for (size_t i = 0; i < http_number_count; i++)
+		print_number(http_number_infos[i].key, http_number_infos[i].sentence,
+			     http_number_infos[i].unit, http_number_infos[i].initial);
 }
 
 static void say_aloud(const char *line)
@@ -82,8 +98,10 @@ static void print_report(const struct daemon_report *report, struct bytes *out)
 		(unsigned long long)report->runs, (unsigned long long)report->running,
 		(unsigned long long)report->waiting, (unsigned long long)report->refused,
 		(unsigned long long)report->misses);
-	bytes_append_format(out, "clients   %llu\nmemory    %.1f of %.0f MiB\n\n%-*s",
-			    (unsigned long long)report->clients, mebibytes(report->memory_bytes),
+	bytes_append_format(out,
+			    "clients   %llu, sessions %llu\nmemory    %.1f of %.0f MiB\n\n%-*s",
+			    (unsigned long long)report->clients,
+			    (unsigned long long)report->sessions, mebibytes(report->memory_bytes),
 			    mebibytes(report->memory_bound_bytes), NAME_WIDTH, "template");
 	for (size_t i = 0; i < ARRAY_LENGTH(columns); i++)
 		bytes_append_format(out, " %*s", NUMBER_WIDTH, columns[i]);
@@ -135,6 +153,26 @@ static int status(const char *socket, bool json)
 	return r < 0 ? own_error("cannot write the report: %s", strerror(-r)) : 0;
 }
 
+static int make_key(const struct daemon_options *options, const char *name)
+{
+	char key[KEY_TEXT_MAX];
+	autoconfig config = {0};
+	struct error err = {0};
+	const char *path = options->keys;
+
+	if (!path) {
+		if (config_load(options->config, &config, &err) < 0)
+			return usage_error("%s", err.text);
+		path = config.http.keys;
+	}
+	if (!path)
+		return usage_error("--new-key needs --keys FILE, or a --config that names one");
+	if (keys_add(path, name, key, &err) < 0)
+		return own_error("%s", err.text);
+	printf("%s\n", key);
+	return fflush(stdout) == 0 ? 0 : own_error("cannot write the key");
+}
+
 static int serve(struct daemon_options *options)
 {
 	char path[SOCKET_PATH_MAX];
@@ -156,7 +194,9 @@ static int serve(struct daemon_options *options)
 
 int command_serve(int argc, char **argv)
 {
+	const char *listen[SETTING_LIST_MAX + 1] = {NULL}, *one = NULL, *new_key = NULL;
 	struct daemon_options options = {.say = say_aloud};
+	size_t listen_count = 0;
 	bool status_wanted = false, json = false, quiet = false;
 	const struct {
 		const char *name;
@@ -165,7 +205,8 @@ int command_serve(int argc, char **argv)
 	} known[] = {
 		{"--status", &status_wanted, NULL},  {"--json", &json, NULL},
 		{"--quiet", &quiet, NULL},           {"--socket", NULL, &options.socket},
-		{"--config", NULL, &options.config},
+		{"--config", NULL, &options.config}, {"--listen", NULL, &one},
+		{"--keys", NULL, &options.keys},     {"--new-key", NULL, &new_key},
 	};
 
 	for (int i = 1; i < argc; i++) {
@@ -192,13 +233,25 @@ int command_serve(int argc, char **argv)
 			return usage_error("%s needs a value; see `execpy serve --help`", argv[i]);
 		*known[at].value = value;
 		i += !equals;
+		if (!one)
+			continue;
+		if (listen_count == SETTING_LIST_MAX)
+			return usage_error("--listen: more than %d", SETTING_LIST_MAX);
+		listen[listen_count++] = one;
+		one = NULL;
 	}
 	if (json && !status_wanted)
 		return usage_error("--json goes with --status");
-	if (status_wanted && (quiet || options.config))
+	if (status_wanted && (quiet || options.config || options.keys || listen_count > 0))
 		return usage_error("--status goes with --json and --socket alone");
+	if (new_key && (status_wanted || quiet || options.socket || listen_count > 0))
+		return usage_error("--new-key goes with --keys and --config alone");
+	if (new_key)
+		return make_key(&options, new_key);
 	if (status_wanted)
 		return status(options.socket, json);
+	if (listen_count > 0)
+		options.listen = listen;
 	if (quiet)
 		options.say = say_nothing;
 	return serve(&options);

@@ -31,6 +31,9 @@ static const char help_text[] =
 	"  rollback ID NAME           return to them\n"
 	"  undo ID                    return to before the last run\n"
 	"  drop ID NAME               give a checkpoint up\n"
+	"  fork ID [N]                make N sessions of it (1), each with its variables and\n"
+	"                             files, independent from then on; prints their ids.\n"
+	"                             --same-random: they draw the same random numbers\n"
 	"  interrupt ID               end the run that goes on with KeyboardInterrupt\n"
 	"  end ID                     end the session\n"
 	"  files ID [list]            its workspace\n"
@@ -41,8 +44,8 @@ static const char help_text[] =
 	"  files ID tar-out [FILE|-]  the whole workspace as a tar archive\n"
 	"  files ID tar-in [FILE|-]   unpack one there\n"
 	"\n"
-	"  --json                     print JSON: with create, list, info, checkpoint,\n"
-	"                             rollback, undo, drop, files list\n"
+	"  --json                     print JSON: with create, list, info, fork,\n"
+	"                             checkpoint, rollback, undo, drop, files list\n"
 	"\n"
 	"Options of create:\n"
 	"  --template NAME            bare (default), or a template's name\n"
@@ -56,7 +59,7 @@ struct call {
 	const struct options *options;
 	const char *id, *name; /* the first two operands, or NULL */
 	uint64_t idle_ms, life_ms;
-	bool json;
+	bool json, same_random;
 };
 
 /* --- what comes out ------------------------------------------------------------- */
@@ -152,6 +155,38 @@ static int list(struct call *call)
 	return r;
 }
 
+static void add_branch(void *user, const struct execpy_session_info *info)
+{
+	struct listing *listing = user;
+
+	if (listing->is_json)
+		session_report_json(info, &listing->json);
+	else
+		bytes_append_format(&listing->out, "%s\n", info->id);
+}
+
+static int fork_session(struct call *call)
+{
+	struct listing listing = {.json = {.out = &listing.out}, .is_json = call->json};
+	int count = call->name ? text_number(call->name) : 1;
+	struct execpy_error err = {0};
+	int r;
+
+	if (count < 1)
+		return usage_error("\"%.60s\" is no number of sessions", call->name);
+	if (call->json)
+		emit_begin_array(&listing.json);
+	r = execpy_session_fork(call->engine, call->id, (unsigned)count, call->same_random,
+				add_branch, &listing, &err);
+	if (call->json) {
+		emit_end_array(&listing.json);
+		bytes_append_text(&listing.out, "\n");
+	}
+	r = r < 0 ? outcome_session_error(&err) : cli_print(&listing.out);
+	bytes_free(&listing.out);
+	return r;
+}
+
 static int info(struct call *call)
 {
 	struct execpy_session_info found = {0};
@@ -241,6 +276,7 @@ static const struct action {
 	{"rollback", "ID NAME", 2, 2, true, rollback},
 	{"undo", "ID", 1, 1, true, undo},
 	{"drop", "ID NAME", 2, 2, true, drop},
+	{"fork", "ID [N]", 1, 2, true, fork_session},
 	{"interrupt", "ID", 1, 1, false, interrupt},
 	{"end", "ID", 1, 1, false, end},
 	{"files", "ID ACTION …", 1, SIZE_MAX, true, files},
@@ -279,8 +315,11 @@ static int act(const struct action *action, int argc, char **argv)
 	struct call call = {.options = &options};
 	const char *idle = NULL, *life = NULL;
 	const struct options_text texts[] = {{"--idle", &idle}, {"--life", &life}, {NULL, NULL}};
-	const struct options_flag flags[] = {{action->json ? "--json" : NULL, &call.json},
-					     {NULL, NULL}};
+	const struct options_flag flags[] = {
+		{action->json ? "--json" : NULL, &call.json},
+		{action->act == fork_session ? "--same-random" : NULL, &call.same_random},
+		{NULL, NULL},
+	};
 	const struct options_syntax syntax = {
 		.command = "session",
 		.help = help_text,

@@ -44,8 +44,6 @@ static void on_end(evutil_socket_t fd, short what, void *argument)
 
 	run->watch = NULL;
 	free_watch(watch);
-	if (run->session && (run->refused_for == ENOENT || run->refused_for == EIDRM))
-		session_forget(run->engine, run->result->session);
 	/* It is done: this does not wait. */
 	run_wait(run, &result, &err);
 	async.done(async.user, result, &err);
@@ -60,21 +58,22 @@ void async_note_end(struct run *run)
 struct run *async_begin(struct execpy_engine *engine, const struct execpy_request *request,
 			const struct async *async, struct error *err)
 {
-	struct run_purpose purpose = {.check_only = async->check_only, .hold = async->hold};
-	struct ending_watch *watch;
+	const struct run_purpose purpose = {
+		.check_only = async->check_only,
+		.probe = async->probe,
+		.session = async->session,
+		.hold = async->hold,
+	};
+	struct ending_watch *watch = calloc(1, sizeof *watch);
 	struct run *run;
 
-	if (async->session) {
-		purpose.session = session_know(engine, async->session, err);
-		if (!purpose.session)
-			return NULL;
-	}
-	watch = calloc(1, sizeof *watch);
 	if (!watch) {
 		fail(err, ENOMEM, "run");
 		return NULL;
 	}
 	watch->async = *async;
+	if (async->hold)
+		async->hold->failed.number = EPIPE; /* until it was used */
 	run = run_start(engine, request ? request : &nothing, &async->callbacks, &purpose, err);
 	if (!run) {
 		free(watch);
@@ -91,6 +90,21 @@ struct run *async_begin(struct execpy_engine *engine, const struct execpy_reques
 	if (run->state == RUN_DONE)
 		async_note_end(run);
 	return run;
+}
+
+void async_note_start(struct run *run)
+{
+	const struct async *async = run->watch ? &run->watch->async : NULL;
+
+	if (async && async->started)
+		async->started(async->telling, run->result);
+	if (async && async->showing)
+		run_show(run, async->showing, async->telling);
+}
+
+const char *async_id(const struct run *run)
+{
+	return run->result->id;
 }
 
 void async_cancel(struct run *run)
@@ -112,69 +126,12 @@ void async_abandon(struct run *run)
 	execpy_result_free(result);
 }
 
-/* --- sessions ------------------------------------------------------------------ */
-
-struct opening {
-	struct query query;
-	struct execpy_engine *engine;
-	struct execpy_session_options options;
-	char template[64]; /* which the options name */
-	void (*done)(void *user, const struct execpy_session_info *info, const struct error *why);
-	void *user;
-};
-
-static void free_opening(struct opening *opening)
+void async_pause(struct run *run)
 {
-	event_free(opening->query.event);
-	bytes_free(&opening->query.answer);
-	free(opening);
+	run_pause(run);
 }
 
-static void on_opened(evutil_socket_t fd, short what, void *argument)
+void async_resume(struct run *run)
 {
-	struct opening *opening = argument;
-	struct execpy_session_info info;
-	struct error err = {0};
-	int r = query_end(opening->engine, &opening->query, &err);
-
-	if (r == 0)
-		r = session_opened(&opening->query, &opening->options, &info, &err);
-	opening->done(opening->user, r == 0 ? &info : NULL, &err);
-	free_opening(opening);
-}
-
-struct opening *async_open_session(struct execpy_engine *engine,
-				   const struct execpy_session_options *options,
-				   void (*done)(void *user, const struct execpy_session_info *info,
-						const struct error *why),
-				   void *user, struct error *err)
-{
-	struct opening *opening = calloc(1, sizeof *opening);
-
-	if (opening)
-		opening->query.event = event_new(engine->base, -1, 0, on_opened, opening);
-	if (!opening || !opening->query.event) {
-		free(opening);
-		fail(err, ENOMEM, "session");
-		return NULL;
-	}
-	opening->engine = engine;
-	opening->done = done;
-	opening->user = user;
-	if (session_ask(engine, options, &opening->query, err) < 0) {
-		free_opening(opening);
-		return NULL;
-	}
-	snprintf(opening->template, sizeof opening->template, "%s",
-		 options->template ? options->template : "auto");
-	opening->options.template = opening->template;
-	return opening;
-}
-
-void async_abandon_opening(struct opening *opening)
-{
-	if (!opening)
-		return;
-	TAILQ_REMOVE(&opening->engine->queries, &opening->query, entry);
-	free_opening(opening);
+	run_resume(run);
 }

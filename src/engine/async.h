@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* async: runs that do not block, for servers.
+/* async: runs and sessions that do not block, for servers.
  *
  * A server puts its own events on the engine's loop and begins runs from what comes
- * in; when a run is over its `done` is called from the loop, once. Nothing here may
- * wait, but beginning something in a session may: the first time that the session is
- * named the warden is asked about it. Such a question, like every call of execpy.h,
- * turns the loop itself, so nothing may be begun inside of a callback of the loop:
- * a server's callbacks only note what there is to do, and whoever turns the loop
- * does it. `done` may begin nothing for the same reason. */
+ * in; when one is over its `done` is called from the loop, once. Nothing here waits or
+ * turns the loop, so anything may be begun and given up in a callback of the loop, in
+ * `done`, too. Only while a run tells of itself (output, started, shown) it may not be
+ * given up. The calls of execpy.h do wait: they turn the loop, and are not for
+ * servers. */
 #ifndef EXECPY_ENGINE_ASYNC_H
 #define EXECPY_ENGINE_ASYNC_H
 
@@ -16,11 +15,16 @@
 struct async {
 	const char *session; /* NULL: in none */
 	bool check_only;     /* the verdict only */
+	bool probe;          /* a dry run */
 	struct hold *hold;   /* not code, but something with the session's workspace */
 	struct execpy_callbacks callbacks;
 	/* The result is the receiver's; or NULL, and `why` says what is wrong with the
 	 * request. The run is gone then. */
 	void (*done)(void *user, struct execpy_result *result, const struct error *why);
+	/* Told while it goes on, or NULL: that its cell is there, and what it shows. */
+	void (*started)(void *user, const struct execpy_result *so_far);
+	const struct run_showing *showing;
+	void *telling; /* user of these two */
 	void *user;
 };
 
@@ -33,21 +37,38 @@ const char *async_dead(const struct execpy_engine *engine);
  * itself; then `done` is not called. A hold needs no request. */
 struct run *async_begin(struct execpy_engine *engine, const struct execpy_request *request,
 			const struct async *async, struct error *err);
+/* Its id, as its result will have it. */
+const char *async_id(const struct run *run);
 /* Ends it as soon as can be; `done` will say so. */
 void async_cancel(struct run *run);
 /* Ends it, and nobody is told: `done` is not called any more. NULL-safe. */
 void async_abandon(struct run *run);
+/* Its output is not read, so that the code waits in its next write; its time goes on.
+ * Pausing is allowed while it tells of output, resuming is not. */
+void async_pause(struct run *run);
+void async_resume(struct run *run);
 
-/* Opens a session: `done` gets what it is like, or NULL and why not. The options need not
- * stay. NULL when they are wrong; then `done` is not called. */
+/* Asks about sessions, or does something with one: `done` gets what it is like now, of
+ * a list what each is like, of what has ended nothing; or none, and why->number is not 0.
+ * What the question points at need not stay. NULL when it is wrong in itself; then `done`
+ * is not called. */
+struct asking;
+typedef void session_answered(void *user, const struct execpy_session_info *infos, size_t count,
+			      const struct error *why);
+struct asking *async_ask_session(struct execpy_engine *engine,
+				 const struct session_question *question, session_answered *done,
+				 void *user, struct error *err);
+/* `done` is not called any more. What was asked for may still be done; a session that
+ * comes to be so is ended. NULL-safe. */
+void async_abandon_asking(struct asking *asking);
+
+/* One that is opened: `done` gets what it is like, or NULL and why not. */
 struct opening;
 struct opening *async_open_session(struct execpy_engine *engine,
 				   const struct execpy_session_options *options,
 				   void (*done)(void *user, const struct execpy_session_info *info,
 						const struct error *why),
 				   void *user, struct error *err);
-/* `done` is not called any more; the session, if it comes to be, ends when nobody uses it,
- * or with the engine. NULL-safe. */
-void async_abandon_opening(struct opening *opening);
+void async_abandon_opening(struct opening *opening); /* NULL-safe */
 
 #endif

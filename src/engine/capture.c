@@ -6,6 +6,7 @@
  * for the beginning of both and a quarter each for their ends. */
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static uint64_t kept(const struct capture streams[2])
@@ -76,19 +77,30 @@ size_t capture_add(struct capture streams[2], int which, const void *data, size_
 	return within;
 }
 
-void capture_text(const struct capture *capture, struct bytes *out)
+void capture_spans(struct capture *capture, struct span spans[CAPTURE_SPANS_MAX])
 {
+	const struct bytes *tail = &capture->tail;
 	size_t at = capture->tail_at;
 
-	out->ceiling = capture->head.length + capture->tail.length + 256;
-	bytes_append(out, capture->head.data, capture->head.length);
-	if (capture->tail.length == 0)
+	spans[0] = bytes_span(&capture->head);
+	if (tail->length == 0)
 		return;
 	if (capture->dropped > 0)
-		bytes_append_format(out, "\n[… %llu bytes left out …]\n",
-				    (unsigned long long)capture->dropped);
-	bytes_append(out, capture->tail.data + at, capture->tail.length - at);
-	bytes_append(out, capture->tail.data, at);
+		snprintf(capture->gap, sizeof capture->gap, "\n[… %llu bytes left out …]\n",
+			 (unsigned long long)capture->dropped);
+	spans[1] = (struct span){(const uint8_t *)capture->gap, strlen(capture->gap)};
+	spans[2] = (struct span){tail->data + at, tail->length - at};
+	spans[3] = (struct span){tail->data, at};
+}
+
+void capture_text(struct capture *capture, struct bytes *out)
+{
+	struct span spans[CAPTURE_SPANS_MAX] = {0};
+
+	capture_spans(capture, spans);
+	out->ceiling = capture->head.length + capture->tail.length + 256;
+	for (size_t i = 0; i < CAPTURE_SPANS_MAX; i++)
+		bytes_append(out, spans[i].data, spans[i].length);
 }
 
 void capture_free(struct capture *capture)

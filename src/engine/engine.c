@@ -51,8 +51,7 @@ static void died(struct execpy_engine *engine, const char *why)
 		run_engine_died(run);
 	}
 	TAILQ_FOREACH(query, &engine->queries, entry)
-	if (query->event)
-		event_active(query->event, EV_TIMEOUT, 0);
+	event_active(query->event, EV_TIMEOUT, 0);
 }
 
 static void on_message(evutil_socket_t socket, short what, void *argument)
@@ -167,7 +166,9 @@ static int start(struct execpy_engine *engine, const struct execpy_options *opti
 
 int engine_revive(struct execpy_engine *engine, struct error *err)
 {
-	const struct execpy_options options = {.socket = engine->socket_path};
+	const struct execpy_options options = {.socket = engine->socket_path,
+					       .dial = engine->dial,
+					       .dial_user = engine->dial_user};
 	int r;
 
 	if (!engine->dead || !engine->remote)
@@ -216,6 +217,11 @@ void execpy_close(struct execpy_engine *engine)
 		return;
 	while (!TAILQ_EMPTY(&engine->runs))
 		run_free(TAILQ_FIRST(&engine->runs));
+	/* Sessions that were given up while they were opened. */
+	if (!TAILQ_EMPTY(&engine->queries)) {
+		died(engine, "the engine was closed");
+		event_base_loop(engine->base, EVLOOP_NONBLOCK);
+	}
 	sessions_forget(engine);
 	/* The warden ends with its socket, and its janitor, the process that was
 	 * started, once everything of it is gone. */

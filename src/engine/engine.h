@@ -33,6 +33,8 @@ struct execpy_engine {
 	bool ready, dead, single_run;
 	bool remote; /* a daemon's warden: it serves others, too */
 	char *socket_path;
+	int (*dial)(void *user); /* instead of a path */
+	void *dial_user;
 	char why[ERROR_TEXT_MAX]; /* it is dead */
 	char cgroup_mode[8], cgroup_why[200];
 	uint64_t next_run;
@@ -48,7 +50,7 @@ struct query {
 	bool answered;
 	struct bytes answer; /* the fields of MESSAGE_SESSION */
 	struct error failed;
-	struct event *event; /* of async.c, or NULL: somebody waits for it */
+	struct event *event; /* made active when it is answered, or the warden is gone */
 };
 
 /* What runs in a session take from it when they bring nothing of their own. */
@@ -80,6 +82,7 @@ struct capture {
 	struct bytes head, tail; /* tail: a ring once it is full */
 	size_t tail_at;
 	uint64_t total, dropped;
+	char gap[64]; /* the line on what is missing, once it was asked for */
 };
 
 struct collected_file {
@@ -140,7 +143,7 @@ struct batch {
 	size_t judged; /* how many got their verdict */
 };
 
-enum run_state { RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_DONE };
+enum run_state { RUN_LOOKING, RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_DONE };
 
 struct run {
 	struct execpy_engine *engine;
@@ -166,11 +169,14 @@ struct run {
 	struct input *inputs;
 	size_t input_count;
 	struct policy policy;
-	const struct known_session *session; /* or NULL */
+	const struct known_session *session; /* or NULL; looked at while it begins */
+	struct query query;                  /* of what is not known of the session yet */
 	struct hold *hold;                   /* instead of code */
 	struct listing before, after;
 	bool listed;                /* `after` is whole */
+	bool paused;                /* its output is not read */
 	struct ending_watch *watch; /* of async.c, or NULL: somebody waits for it */
+	struct run_shown *shown;    /* of run_show.c, or NULL: nobody is told */
 };
 
 /* Something to be done with a session's workspace while no run goes on. */
@@ -200,9 +206,10 @@ int remote_connect(struct execpy_engine *engine, const struct execpy_options *op
 
 /* spawn.c */
 /* Starts a warden. The process, which the caller waits for, ends when all of it
- * is gone; the socket is the caller's. */
-int spawn_warden_process(const char *program_directory, pid_t *ret_pid, int *ret_socket,
-			 struct error *err);
+ * is gone; the socket is the caller's. `identity`: what it becomes when it is started as
+ * root; 0: an id of its own. */
+int spawn_warden_process(const char *program_directory, uid_t identity, pid_t *ret_pid,
+			 int *ret_socket, struct error *err);
 int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
 		 struct error *err);
 
@@ -218,7 +225,7 @@ int run_ask_start(struct run *run, struct error *err);
 struct run_purpose {
 	bool check_only, probe;
 	struct batch *batch;
-	const struct known_session *session;
+	const char *session; /* its id, or NULL */
 	struct hold *hold;
 };
 /* Asks for a cell; several runs may be under way. The request must stay. NULL when
@@ -232,11 +239,28 @@ void run_make_id(char id[40]);
 void run_message(struct run *run, const struct frame *frame, int *fds, size_t count);
 void run_engine_died(struct run *run);
 void run_cancel(struct run *run);
+/* Reads no more of its output, and reads again. */
+void run_pause(struct run *run);
+void run_resume(struct run *run);
 /* It is done, and not by the doing of its code: why. */
 void run_fail(struct run *run, const char *why);
 void run_free(struct run *run);
-/* async.c: it is done, which is told from the loop. */
+/* async.c: its cell is there; it is done, which is told from the loop. */
+void async_note_start(struct run *run);
 void async_note_end(struct run *run);
+
+/* run_show.c */
+/* Who is told what a run shows before it is over: findings once they are found, and
+ * the bodies of displays. What is told is the first of each that the result will have. */
+struct run_showing {
+	void (*finding)(void *user, const struct finding *finding);
+	void (*display)(void *user, struct span bundle);
+};
+/* Looks at its mailbox from time to time, and when output was told. A run that cannot
+ * be looked at is told about at its end only. */
+void run_show(struct run *run, const struct run_showing *showing, void *user);
+void run_show_now(struct run *run);
+void run_show_end(struct run *run);
 /* A daemon that is gone may be there again: connects anew. Negative when it is
  * not, and then engine->why says so. */
 int engine_revive(struct execpy_engine *engine, struct error *err);
@@ -246,20 +270,48 @@ int engine_say(struct execpy_engine *engine, const struct bytes *frame, const in
 /* session.c */
 /* What the warden said to a query that waits for it. */
 bool query_message(struct execpy_engine *engine, const struct frame *frame);
-/* Sends what opens a session; and what came of it. */
-int session_ask(struct execpy_engine *engine, const struct execpy_session_options *options,
-		struct query *query, struct error *err);
-int session_opened(const struct query *query, const struct execpy_session_options *options,
-		   struct execpy_session_info *ret_info, struct error *err);
-/* Sends it; the query is then in the engine's list. */
+/* Sends it; the query, whose event must be made, is then in the engine's list. */
 int query_send(struct execpy_engine *engine, struct query *query, const struct bytes *frame,
 	       struct error *err);
 /* Takes it from the list: what came of it. The answer is still to be freed. */
 int query_end(struct execpy_engine *engine, struct query *query, struct error *err);
+
+/* What the warden may be asked about sessions (async.h). */
+struct session_question {
+	enum {
+		SESSION_ASK_OPEN,
+		SESSION_ASK_INFO,
+		SESSION_ASK_LIST, /* all of a daemon, or as many as fit into a message */
+		SESSION_ASK_EACH, /* of some: those of them that live */
+		SESSION_ASK_ACT,
+	} kind;
+	const char *id;                           /* of INFO and ACT */
+	const char (*ids)[EXECPY_SESSION_ID_MAX]; /* of EACH */
+	size_t id_count;
+	enum session_action action;                   /* of ACT */
+	const char *name;                             /* of the checkpoint that it is about */
+	unsigned count;                               /* of FORK: of branches, and whether they */
+	bool same_random;                             /* draw the same random numbers */
+	const struct execpy_session_options *options; /* of OPEN */
+};
+/* Sends it. */
+int session_ask(struct execpy_engine *engine, const struct session_question *question,
+		struct query *query, struct error *err);
+/* The first session of an answer, and what a return to a checkpoint lost. `known`, if it
+ * is not NULL, gets what runs take from it. -ENOENT when there is none. */
+struct known_session;
+int session_read_answer(const struct query *query, struct execpy_session_info *ret_info,
+			struct known_session *known, struct error *err);
+/* The next of an answer's sessions; false when there is none. */
+bool session_next(struct reader *fields, struct execpy_session_info *ret_info);
+/* The template that options mean by this name. */
+const char *session_template(const char *asked);
 void sessions_forget(struct execpy_engine *engine);
-/* The session of this id, asked for when it is not known yet; NULL and err. */
-const struct known_session *session_know(struct execpy_engine *engine, const char *id,
-					 struct error *err);
+/* The session of this id, or NULL when it is not known yet; then what the warden said
+ * about it: NULL and err when there is none any more. */
+const struct known_session *session_find(struct execpy_engine *engine, const char *id);
+const struct known_session *session_learn(struct execpy_engine *engine, const char *id,
+					  const struct query *query, struct error *err);
 /* It may be another's by now, or nobody's: it is asked for again next time. */
 void session_forget(struct execpy_engine *engine, const char *id);
 
@@ -281,6 +333,19 @@ struct workspace_get {
 	uint64_t most; /* -EFBIG when it is larger; 0: any size */
 };
 int workspace_get(void *get, int workspace, struct error *err);
+/* One is opened for reading. What is in it may change later: it is never to be mapped. */
+struct workspace_file {
+	const char *name; /* that request_check_name() has passed */
+	int fd;           /* the receiver's */
+	uint64_t size;    /* when it was opened */
+};
+int workspace_open_file(void *file, int workspace, struct error *err);
+/* These change it. A struct execpy_file, a name that was checked, and the descriptor of an
+ * archive, which is read here and written by the last. */
+int workspace_put(void *file, int workspace, struct error *err);
+int workspace_delete(void *name, int workspace, struct error *err);
+int workspace_tar_in(void *fd, int workspace, struct error *err);
+int workspace_tar_out(void *fd, int workspace, struct error *err); /* changes nothing */
 
 /* listing.c */
 /* -EBADMSG when it is not what listing_write() writes. An empty one is no error. */
@@ -312,7 +377,10 @@ int request_take_code(struct execpy_result *result, struct span code, struct err
 size_t capture_add(struct capture streams[2], int which, const void *data, size_t length,
 		   uint64_t limit, bool truncate);
 /* The text to show: head, a line on what is missing, tail. */
-void capture_text(const struct capture *capture, struct bytes *out);
+void capture_text(struct capture *capture, struct bytes *out);
+/* The same, where it stands: the spans are empty before, and good until more comes. */
+#define CAPTURE_SPANS_MAX 4
+void capture_spans(struct capture *capture, struct span spans[CAPTURE_SPANS_MAX]);
 void capture_free(struct capture *capture);
 
 /* imports.c */
@@ -344,7 +412,14 @@ void result_finish(struct run *run);
 void result_index(struct execpy_result *result);
 /* The parts of the result object that others write, too. */
 struct json;
+void result_write(struct execpy_result *result, struct json *json); /* the whole object */
+uint64_t result_bytes(const struct execpy_result *result);          /* that it holds */
 void result_write_findings(struct execpy_result *result, struct json *json);
+/* The nth of them; false when there are no more. */
+bool result_write_finding_at(struct execpy_result *result, size_t index, struct json *json);
+void result_write_finding(struct json *json, const struct finding *finding);
+/* The body of a MESSAGE_DISPLAY or MESSAGE_VALUE as {mime: content}. */
+void result_write_bundle(struct json *json, struct span body);
 void result_write_end(struct execpy_result *result, struct json *json);
 bool result_find_field(struct span body, enum field_name name, struct field *ret_field);
 uint64_t result_number_field(struct span body, enum field_name name); /* 0: none */

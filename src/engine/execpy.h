@@ -38,6 +38,11 @@ struct execpy_options {
 	const char *socket;
 	bool no_daemon;   /* a warden of one's own, whatever is there */
 	bool daemon_only; /* -ENOENT where there is no daemon */
+	/* For a process that may not connect itself: gives a connection to a daemon, which
+	 * the engine takes over, or a negative errno. Called again when it is lost; then it
+	 * may take no more than a moment. Instead of `socket`. */
+	int (*dial)(void *user);
+	void *dial_user;
 };
 
 /* Starts an engine: connects it to a daemon, or starts a warden of its own. Returns 0, or a
@@ -208,6 +213,18 @@ EXECPY_API int execpy_session_undo(struct execpy_engine *engine, const char *id,
 EXECPY_API int execpy_session_drop(struct execpy_engine *engine, const char *id, const char *name,
 				   struct execpy_session_info *ret_info,
 				   struct execpy_error *error);
+/* Makes `count` (1 to 128) sessions of one that is idle, which goes on untouched, and
+ * tells of each. They have its variables, files in /workspace, /tmp and /dev/shm, open
+ * files, limits and run numbers, but processes, memory and places of their own: none of
+ * them sees or changes another one again. Named checkpoints and what could be undone stay
+ * with the session. They draw different random numbers from `random` and numpy.random,
+ * or with same_random the same ones. All of them or none: -EINVAL when that is impossible
+ * (threads run, a socket is open; the text says what), -EBUSY while a run goes on, or
+ * beyond the number of sessions that the daemon allows. */
+EXECPY_API int execpy_session_fork(struct execpy_engine *engine, const char *id, unsigned count,
+				   bool same_random,
+				   void (*tell)(void *user, const struct execpy_session_info *info),
+				   void *user, struct execpy_error *error);
 /* A run that goes on gets KeyboardInterrupt; half a second later it is killed, and
  * the session goes on from its checkpoint. -EINVAL when there is none. */
 EXECPY_API int execpy_session_interrupt(struct execpy_engine *engine, const char *id,

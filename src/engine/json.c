@@ -2,8 +2,12 @@
 /* json: see json.h. */
 #include "engine/json.h"
 
+#include "base/bounds.h"
+#include "base/cleanup.h"
+
 #include <inttypes.h>
 #include <nettle/base64.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void before_value(struct json *json)
@@ -73,41 +77,138 @@ size_t utf8_sequence(struct span text)
 	return length;
 }
 
-bool emit_text(struct json *json, struct span text)
+/* Bytes that stand for themselves. */
+static bool is_plain(uint8_t c)
+{
+	return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* The bytes at the front that need no change. */
+static size_t plain_length(struct span text)
+{
+	size_t plain = 0;
+
+	while (plain < text.length) {
+		struct span rest = {text.data + plain, text.length - plain};
+		size_t length;
+
+		if (is_plain(rest.data[0])) {
+			plain++;
+			continue;
+		}
+		length = rest.data[0] < 0x80 ? 0 : utf8_sequence(rest);
+		if (length == 0)
+			break;
+		plain += length;
+	}
+	return plain;
+}
+
+static void escape_one(struct bytes *out, struct span rest, bool *lossy)
 {
 	static const char escapes[] = {
 		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
+	uint8_t c = rest.data[0];
+
+	if (c >= 0x80) {
+		bytes_append_text(out, "\xef\xbf\xbd");
+		*lossy = true;
+	} else if (c == '"' || c == '\\') {
+		const uint8_t pair[2] = {'\\', c};
+
+		bytes_append(out, pair, 2);
+	} else if (c < sizeof escapes && escapes[c]) {
+		const uint8_t pair[2] = {'\\', (uint8_t)escapes[c]};
+
+		bytes_append(out, pair, 2);
+	} else {
+		bytes_append_format(out, "\\u%04x", c);
+	}
+}
+
+size_t json_escape(struct bytes *out, struct span text, bool more, bool *lossy)
+{
+	size_t at = 0;
+
+	while (at < text.length) {
+		struct span rest = {text.data + at, text.length - at};
+		size_t plain = plain_length(rest);
+
+		bytes_append(out, rest.data, plain);
+		at += plain;
+		rest = (struct span){text.data + at, text.length - at};
+		if (rest.length == 0 || (more && rest.length < 4 && rest.data[0] >= 0xc2))
+			break;
+		escape_one(out, rest, lossy);
+		at++;
+	}
+	return at;
+}
+
+static void note_part(struct json *json, const struct span *spans, size_t count, bool base64)
+{
+	struct json_parts *parts = json->parts;
+	struct json_part *grown = realloc(parts->list, (parts->count + 1) * sizeof *grown);
+
+	if (!grown) {
+		parts->failed = true;
+		return;
+	}
+	parts->list = grown;
+	grown[parts->count] = (struct json_part){.at = json->out->length, .base64 = base64};
+	memcpy(grown[parts->count++].spans, spans, count * sizeof *spans);
+}
+
+static bool is_lossy(struct span text)
+{
+	for (size_t at = 0; at < text.length;) {
+		struct span rest = {text.data + at, text.length - at};
+		size_t length = rest.data[0] < 0x80 ? 1 : utf8_sequence(rest);
+
+		if (length == 0)
+			return true;
+		at += length;
+	}
+	return false;
+}
+
+bool emit_text(struct json *json, struct span text)
+{
 	bool lossy = false;
-	size_t plain = 0; /* bytes at the front that need no change */
 
 	before_value(json);
 	bytes_append_text(json->out, "\"");
-	while (plain < text.length) {
-		struct span rest = {text.data + plain, text.length - plain};
-		size_t length = utf8_sequence(rest);
-		uint8_t c = rest.data[0];
-
-		if (length > 0 && c >= ' ' && c != '"' && c != '\\' && c != 0x7f) {
-			plain += length;
-			continue;
-		}
-		bytes_append(json->out, text.data, plain);
-		if (length == 0) {
-			bytes_append_text(json->out, "\xef\xbf\xbd");
-			lossy = true;
-		} else if (c == '"' || c == '\\') {
-			bytes_append_format(json->out, "\\%c", c);
-		} else if (c < sizeof escapes && escapes[c]) {
-			bytes_append_format(json->out, "\\%c", escapes[c]);
-		} else {
-			bytes_append_format(json->out, "\\u%04x", c);
-		}
-		text.data += plain + 1;
-		text.length -= plain + 1;
-		plain = 0;
+	if (json->parts && text.length >= JSON_PART_BYTES) {
+		note_part(json, &text, 1, false);
+		lossy = is_lossy(text);
+	} else {
+		json_escape(json->out, text, false, &lossy);
 	}
-	bytes_append(json->out, text.data, plain);
 	bytes_append_text(json->out, "\"");
+	return lossy;
+}
+
+bool emit_pieces(struct json *json, const struct span spans[JSON_SPANS_MAX])
+{
+	autobytes whole = {.ceiling = SIZE_MAX / 4};
+	size_t length = 0;
+	bool lossy;
+
+	for (size_t i = 0; i < JSON_SPANS_MAX; i++)
+		length += spans[i].length;
+	if (length == spans[0].length)
+		return emit_text(json, spans[0]);
+	for (size_t i = 0; i < JSON_SPANS_MAX; i++)
+		bytes_append(&whole, spans[i].data, spans[i].length);
+	if (whole.failed)
+		json->out->failed = whole.failed;
+	if (!json->parts || length < JSON_PART_BYTES)
+		return emit_text(json, bytes_span(&whole));
+	before_value(json);
+	bytes_append_text(json->out, "\"");
+	note_part(json, spans, JSON_SPANS_MAX, false);
+	bytes_append_text(json->out, "\"");
+	lossy = is_lossy(bytes_span(&whole));
 	return lossy;
 }
 
@@ -125,6 +226,11 @@ void emit_base64(struct json *json, struct span data)
 
 	before_value(json);
 	bytes_append_text(json->out, "\"");
+	if (json->parts && data.length >= JSON_PART_BYTES) {
+		note_part(json, &data, 1, true);
+		bytes_append_text(json->out, "\"");
+		return;
+	}
 	room = (char *)bytes_reserve(json->out, BASE64_ENCODE_RAW_LENGTH(data.length));
 	if (room) {
 		base64_encode_raw(room, data.length, data.data);

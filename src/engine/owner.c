@@ -44,13 +44,13 @@ static int tell(struct owner *owner, const struct daemon_config *config, int lis
 	return say(owner, &frame, &listener, 1, err);
 }
 
-int owner_start(struct owner *owner, const char *program_directory,
+int owner_start(struct owner *owner, const char *program_directory, uid_t identity,
 		const struct daemon_config *config, int listener, struct error *err)
 {
 	int r;
 
 	*owner = (struct owner){.socket = -1};
-	r = spawn_warden_process(program_directory, &owner->process, &owner->socket, err);
+	r = spawn_warden_process(program_directory, identity, &owner->process, &owner->socket, err);
 	if (r < 0)
 		return r;
 	if (fcntl(owner->socket, F_SETFL, O_NONBLOCK) < 0)

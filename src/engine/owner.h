@@ -29,8 +29,8 @@ enum owner_word {
 };
 
 /* Starts a warden and tells it what to serve. `listener` stays the caller's.
- * On failure nothing is left. */
-int owner_start(struct owner *owner, const char *program_directory,
+ * Started as root it becomes `identity`, unless that is 0. On failure nothing is left. */
+int owner_start(struct owner *owner, const char *program_directory, uid_t identity,
 		const struct daemon_config *config, int listener, struct error *err);
 /* Reads one message; `why` gets one printable line with OWNER_FAILED. */
 enum owner_word owner_read(struct owner *owner, char why[ERROR_TEXT_MAX]);
@@ -41,5 +41,9 @@ void owner_end(struct owner *owner);
 /* Reaps the process if it has ended, or waits for it. True when it is gone. */
 bool owner_reap(struct owner *owner, bool wait);
 void owner_free(struct owner *owner);
+
+/* Starts the program that serves HTTP (server/link.h), likewise. */
+int spawn_server_process(const char *program_directory, pid_t *ret_pid, int *ret_socket,
+			 struct error *err);
 
 #endif

@@ -78,6 +78,16 @@ int remote_connect(struct execpy_engine *engine, const struct execpy_options *op
 
 	if (options && options->no_daemon)
 		return 0;
+	if (options && options->dial) {
+		fd = options->dial(options->dial_user);
+		if (fd < 0)
+			return refuse(err, -fd, "the daemon takes no connection");
+		engine->dial = options->dial;
+		engine->dial_user = options->dial_user;
+		engine->socket = fd;
+		engine->remote = true;
+		return 1;
+	}
 	/* One that was named must be there; one that may be there need not. */
 	fd = remote_dial(named, path, named ? err : &ignored);
 	if (fd < 0 && !named && options && options->daemon_only)

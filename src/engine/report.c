@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Where each field of the two bodies goes. Times come in microseconds. */
@@ -22,6 +23,7 @@ static const struct place_of_field of_daemon[] = {
 	{FIELD_PID, offsetof(struct daemon_report, process), false},
 	{FIELD_WALL_US, offsetof(struct daemon_report, up_ms), true},
 	{FIELD_CLIENTS, offsetof(struct daemon_report, clients), false},
+	{FIELD_SESSIONS, offsetof(struct daemon_report, sessions), false},
 	{FIELD_RUNS, offsetof(struct daemon_report, running), false},
 	{FIELD_QUEUE, offsetof(struct daemon_report, waiting), false},
 	{FIELD_COUNT, offsetof(struct daemon_report, runs), false},
@@ -90,9 +92,9 @@ static void read_template(struct span body, struct template_report *template)
 	}
 }
 
-static void read_report(const struct frame *frame, struct daemon_report *report)
+static void read_report(struct span body, struct daemon_report *report)
 {
-	struct reader fields = frame_fields(frame);
+	struct reader fields = reader_of(body);
 	struct field field;
 
 	while (frame_next_field(&fields, &field) == 1) {
@@ -134,7 +136,7 @@ int report_ask(const char *socket, struct daemon_report *ret_report, struct erro
 			close_fd(&fds[i]);
 		if (frame.type != MESSAGE_REPORT)
 			continue;
-		read_report(&frame, &report);
+		read_report(frame.body, &report);
 		*ret_report = report;
 		return 0;
 	}
@@ -143,6 +145,73 @@ int report_ask(const char *socket, struct daemon_report *ret_report, struct erro
 			      "the daemon at %s does not answer: it is starting, "
 			      "or it hangs",
 			      report.socket);
+}
+
+struct reporting {
+	struct query query;
+	struct execpy_engine *engine;
+	void (*done)(void *user, const struct daemon_report *report, const struct error *why);
+	void *user;
+};
+
+static void free_reporting(struct reporting *reporting)
+{
+	event_free(reporting->query.event);
+	bytes_free(&reporting->query.answer);
+	free(reporting);
+}
+
+static void on_report(evutil_socket_t fd, short what, void *argument)
+{
+	struct reporting *reporting = argument;
+	struct daemon_report *report = calloc(1, sizeof *report);
+	struct error err = {0};
+	int r = query_end(reporting->engine, &reporting->query, &err);
+
+	if (r == 0 && !report)
+		r = fail(&err, ENOMEM, "report");
+	if (r == 0)
+		read_report(bytes_span(&reporting->query.answer), report);
+	reporting->done(reporting->user, r == 0 ? report : NULL, &err);
+	free(report);
+	free_reporting(reporting);
+}
+
+struct reporting *report_begin(struct execpy_engine *engine,
+			       void (*done)(void *user, const struct daemon_report *report,
+					    const struct error *why),
+			       void *user, struct error *err)
+{
+	struct reporting *reporting = calloc(1, sizeof *reporting);
+	autobytes question = {0};
+	size_t at;
+
+	if (reporting)
+		reporting->query.event = event_new(engine->base, -1, 0, on_report, reporting);
+	if (!reporting || !reporting->query.event) {
+		free(reporting);
+		fail(err, ENOMEM, "report");
+		return NULL;
+	}
+	reporting->engine = engine;
+	reporting->done = done;
+	reporting->user = user;
+	reporting->query.id = ++engine->next_run;
+	at = frame_begin(&question, MESSAGE_REPORT, reporting->query.id);
+	frame_end(&question, at);
+	if (query_send(engine, &reporting->query, &question, err) < 0) {
+		free_reporting(reporting);
+		return NULL;
+	}
+	return reporting;
+}
+
+void report_abandon(struct reporting *reporting)
+{
+	if (!reporting)
+		return;
+	TAILQ_REMOVE(&reporting->engine->queries, &reporting->query, entry);
+	free_reporting(reporting);
 }
 
 static void emit_template(struct json *json, const struct template_report *template)
@@ -180,6 +249,7 @@ int report_json(const struct daemon_report *report, struct bytes *out)
 	emit_string(&json, report->cgroups);
 	emit_count(&json, "up_ms", report->up_ms);
 	emit_count(&json, "clients", report->clients);
+	emit_count(&json, "sessions", report->sessions);
 	emit_count(&json, "running", report->running);
 	emit_count(&json, "waiting", report->waiting);
 	emit_count(&json, "runs", report->runs);

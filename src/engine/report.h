@@ -23,7 +23,7 @@ struct template_report {
 struct daemon_report {
 	char socket[108], cgroups[8];
 	uint64_t process, up_ms; /* of the warden */
-	uint64_t clients, running, waiting;
+	uint64_t clients, sessions, running, waiting;
 	uint64_t runs, misses, refused; /* so far */
 	uint64_t memory_bytes, memory_bound_bytes;
 	struct template_report templates[TEMPLATES_MAX];
@@ -33,6 +33,16 @@ struct daemon_report {
 /* Asks the daemon at `socket`; NULL: where execpy_open() would look. -ENOENT or
  * -ECONNREFUSED when there is none. Texts of the report are printable. */
 int report_ask(const char *socket, struct daemon_report *ret_report, struct error *err);
+
+/* Asks the engine's warden, without waiting: `done` gets the report, or NULL and why not.
+ * NULL when it cannot be asked; then `done` is not called. */
+struct execpy_engine;
+struct reporting;
+struct reporting *report_begin(struct execpy_engine *engine,
+			       void (*done)(void *user, const struct daemon_report *report,
+					    const struct error *why),
+			       void *user, struct error *err);
+void report_abandon(struct reporting *reporting); /* `done` is not called; NULL-safe */
 
 /* The report as one JSON object. 0 or a negative errno. */
 int report_json(const struct daemon_report *report, struct bytes *out);

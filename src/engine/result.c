@@ -450,6 +450,18 @@ uint64_t result_stop_line(const struct execpy_result *result)
 	return 0;
 }
 
+uint64_t result_bytes(const struct execpy_result *result)
+{
+	uint64_t bytes = sizeof *result + result->response.capacity + result->frames.capacity +
+			 result->code.capacity + result->json.capacity;
+
+	for (size_t i = 0; i < 2; i++)
+		bytes += result->output[i].head.capacity + result->output[i].tail.capacity;
+	for (size_t i = 0; i < result->file_count; i++)
+		bytes += sizeof result->files[i] + result->files[i].content.capacity;
+	return bytes;
+}
+
 void execpy_result_free(struct execpy_result *result)
 {
 	if (!result)

@@ -54,7 +54,7 @@ static bool first_of_its_type(struct span seen[BUNDLE_TYPES_MAX], size_t *count,
 
 /* {mime: content}: text as it is, everything else as base64. JSON of a guest's
  * is text to us: it is not parsed here. */
-static void write_bundle(struct json *json, struct span body)
+void result_write_bundle(struct json *json, struct span body)
 {
 	struct span seen[BUNDLE_TYPES_MAX], mime = {NULL, 0};
 	struct reader fields = reader_of(body);
@@ -270,11 +270,11 @@ static void write_output(struct execpy_result *result, struct json *json)
 	uint64_t dropped = 0;
 
 	for (size_t i = 0; i < 2; i++) {
-		autobytes text = {0};
+		struct span spans[JSON_SPANS_MAX] = {0};
 
-		capture_text(&result->output[i], &text);
+		capture_spans(&result->output[i], spans);
 		emit_key(json, names[i]);
-		lossy |= emit_text(json, bytes_span(&text));
+		lossy |= emit_pieces(json, spans);
 		dropped += result->output[i].dropped;
 	}
 	emit_key(json, "output");
@@ -346,7 +346,7 @@ static void write_note(struct json *json, const char *rule, const char *severity
 	emit_end_object(json);
 }
 
-static void write_finding(struct json *json, const struct finding *finding)
+void result_write_finding(struct json *json, const struct finding *finding)
 {
 	emit_begin_object(json);
 	emit_key(json, "rule");
@@ -364,25 +364,45 @@ static void write_finding(struct json *json, const struct finding *finding)
 	emit_end_object(json);
 }
 
-void result_write_findings(struct execpy_result *result, struct json *json)
+bool result_write_finding_at(struct execpy_result *result, size_t index, struct json *json)
 {
 	const char *note = (const char *)result->notes.data;
 
-	emit_key(json, "findings");
-	emit_begin_array(json);
-	if (result->files_cut)
+	if (result->files_cut && index-- == 0) {
 		write_note(json, "files-incomplete", "warn", result->files_cut,
 			   "Put the files into one archive, or leave fewer behind.");
-	if (result->fenced)
+		return true;
+	}
+	if (result->fenced && index-- == 0) {
 		write_note(json, rule_infos[RULE_FENCE].id, severity_name(SEVERITY_NOTE),
 			   rule_infos[RULE_FENCE].message, rule_infos[RULE_FENCE].hint);
-	for (size_t i = 0; i < result->verdict.finding_count; i++)
-		write_finding(json, &result->verdict.findings[i]);
+		return true;
+	}
+	if (index < result->verdict.finding_count) {
+		result_write_finding(json, &result->verdict.findings[index]);
+		return true;
+	}
+	index -= result->verdict.finding_count;
 	for (size_t at = 0; !result->probe && at < result->notes.length;
-	     at += strlen(note + at) + 1)
+	     at += strlen(note + at) + 1) {
+		if (index-- > 0)
+			continue;
 		write_note(json, "watch", "note", note + at,
 			   "The sandbox refused it; under another policy it would have ended the "
 			   "run.");
+		return true;
+	}
+	return false;
+}
+
+void result_write_findings(struct execpy_result *result, struct json *json)
+{
+	size_t index = 0;
+
+	emit_key(json, "findings");
+	emit_begin_array(json);
+	while (result_write_finding_at(result, index, json))
+		index++;
 	emit_end_array(json);
 }
 
@@ -488,7 +508,7 @@ static void write_session(struct execpy_result *result, struct json *json)
 	emit_end_object(json);
 }
 
-static void write_result(struct execpy_result *result, struct json *json)
+void result_write(struct execpy_result *result, struct json *json)
 {
 	emit_begin_object(json);
 	emit_key(json, "id");
@@ -497,13 +517,13 @@ static void write_result(struct execpy_result *result, struct json *json)
 	write_output(result, json);
 	emit_key(json, "value");
 	if (result->value.length > 0)
-		write_bundle(json, result->value);
+		result_write_bundle(json, result->value);
 	else
 		emit_null(json);
 	emit_key(json, "displays");
 	emit_begin_array(json);
 	for (size_t i = 0; i < result->display_count; i++)
-		write_bundle(json, result->displays[i]);
+		result_write_bundle(json, result->displays[i]);
 	emit_end_array(json);
 	write_error(result, json);
 	result_write_findings(result, json);
@@ -529,7 +549,7 @@ const char *execpy_result_json(struct execpy_result *result, size_t *ret_length)
 		/* All parts have bounds of their own; escaping takes up to six bytes
 		 * for one, so the whole may be larger than any of them. */
 		result->json.ceiling = SIZE_MAX / 4;
-		write_result(result, &json);
+		result_write(result, &json);
 		bytes_append(&result->json, "", 1);
 	}
 	if (result->json.failed)

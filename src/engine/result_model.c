@@ -262,7 +262,7 @@ static void append_files(const struct execpy_result *result, struct bytes *out)
 }
 
 /* stderr without the traceback at its end, which is shown as the error. */
-static void take_stderr(const struct execpy_result *result, struct bytes *out)
+static void take_stderr(struct execpy_result *result, struct bytes *out)
 {
 	struct span traceback = traceback_of(result);
 

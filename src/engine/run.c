@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run: the life of one run, seen from the client's side.
  *
+ *   LOOKING ── the warden told of the session ──▶ ACQUIRING
  *   ACQUIRING ── the warden sent a cell ──▶ RUNNING
  *   RUNNING ── the warden told the ending ──▶ DRAINING
  *   DRAINING ── both streams at their end; files collected ──▶ DONE
  *
- * What is asked for is in run_ask.c. The guest's bytes come over its own pipes. When
+ * Most runs begin with ACQUIRING: only the first in a session has to look. What is asked
+ * for is in run_ask.c. The guest's bytes come over its own pipes. When
  * the ending is told nothing of the cell can act any more, so the pipes have an end
  * and the workspace stands still. */
 #include "engine/engine.h"
@@ -40,11 +42,24 @@ static void release(struct run *run)
 	engine_say(run->engine, &frame, &listing, listing >= 0 ? 1 : 0, &err);
 }
 
+/* It does not look any more. */
+static void end_query(struct run *run)
+{
+	if (!run->query.event)
+		return;
+	TAILQ_REMOVE(&run->engine->queries, &run->query, entry);
+	event_free(run->query.event);
+	run->query.event = NULL;
+	bytes_free(&run->query.answer);
+}
+
 static void finish(struct run *run)
 {
 	if (run->state == RUN_DONE)
 		return;
 	run->state = RUN_DONE;
+	end_query(run);
+	run_show_end(run);
 	for (size_t i = 0; i < 3; i++) {
 		if (run->stream_events[i])
 			event_free(run->stream_events[i]);
@@ -84,7 +99,8 @@ static void say(struct run *run, enum message type, enum field_name name, uint64
 
 static void ask_kill(struct run *run, enum kill_reason reason)
 {
-	if (run->kill_sent || run->ended)
+	/* Nobody knows of it while it looks. */
+	if (run->kill_sent || run->ended || run->id == 0)
 		return;
 	run->kill_sent = true;
 	say(run, MESSAGE_KILL, FIELD_REASON, reason);
@@ -94,6 +110,8 @@ void run_cancel(struct run *run)
 {
 	run->cancelled = true;
 	ask_kill(run, KILL_CANCELLED);
+	if (run->state == RUN_LOOKING)
+		run_fail(run, "it was cancelled");
 }
 
 static void add_file(void *user, const char *path, uint64_t size, int fd, const char *reason)
@@ -130,7 +148,8 @@ static void collect_if_drained(struct run *run)
 
 static void end_stream(struct run *run, int which)
 {
-	event_free(run->stream_events[which]);
+	if (run->stream_events[which])
+		event_free(run->stream_events[which]);
 	run->stream_events[which] = NULL;
 	close_fd(&run->streams[which]);
 }
@@ -155,12 +174,21 @@ static bool read_output(struct run *run, int which)
 			     request->truncate_output);
 	if (request->truncate_output)
 		within = (size_t)r;
-	if (within > 0 && run->callbacks.output)
+	if (within > 0 && run->callbacks.output) {
 		run->callbacks.output(run->callbacks.user,
 				      which == 1 ? EXECPY_STDOUT : EXECPY_STDERR, piece, within);
+		run_show_now(run);
+	}
 	if (within < (size_t)r)
 		ask_kill(run, KILL_OUTPUT);
 	return true;
+}
+
+static void ignore_output(struct run *run)
+{
+	for (int i = 1; i < 3; i++)
+		if (run->stream_events[i])
+			event_del(run->stream_events[i]);
 }
 
 /* No more output for a while. */
@@ -168,9 +196,7 @@ static void rest(struct run *run, int64_t ms)
 {
 	const struct timeval patience = {0, ms * 1000};
 
-	for (int i = 1; i < 3; i++)
-		if (run->stream_events[i])
-			event_del(run->stream_events[i]);
+	ignore_output(run);
 	event_add(run->patience, &patience);
 }
 
@@ -194,28 +220,13 @@ static void on_output(evutil_socket_t fd, short what, void *argument)
 static void watch_output(struct run *run)
 {
 	for (int i = 1; i < 3; i++)
-		if (run->stream_events[i])
+		if (run->stream_events[i] && !run->paused)
 			event_add(run->stream_events[i], NULL);
 }
 
 static void on_patience(evutil_socket_t fd, short what, void *argument)
 {
 	watch_output(argument);
-}
-
-/* Nobody writes any more: what is in the pipes, and their ends. */
-static void read_rest(struct run *run)
-{
-	for (int i = 1; i < 3; i++) {
-		/* What a session's run left behind may write for ever. */
-		for (int reads = 0; run->streams[i] >= 0 && read_output(run, i) &&
-				    (!run->session || reads < SESSION_READS_MAX);)
-			reads++;
-		/* A session's pipes have no end: what is in them now is the run's. */
-		if (run->session && run->streams[i] >= 0)
-			end_stream(run, i);
-	}
-	watch_output(run);
 }
 
 static void stop_input(struct run *run)
@@ -305,21 +316,63 @@ static int start_input(struct run *run, struct error *err)
 }
 
 /* Output is read as it comes, but not at once: a run that is over by then has not
- * been interrupted at each of its lines by somebody who wants its processor. */
-static int prepare_output(struct run *run, struct error *err)
+ * been interrupted at each of its lines by somebody who wants its processor. If the
+ * cell was not offered at once, that time has passed. */
+static int prepare_output(struct run *run, bool offered_at_once, struct error *err)
 {
-	const struct timeval patience = {0, OUTPUT_PATIENCE_MS * 1000};
+	const struct timeval patience = {0, offered_at_once ? OUTPUT_PATIENCE_MS * 1000 : 0};
 
 	for (int i = 1; i < 3; i++) {
-		evutil_make_socket_nonblocking(run->streams[i]);
+		if (run->streams[i] < 0)
+			continue;
 		run->stream_events[i] = event_new(run->engine->base, run->streams[i],
 						  EV_READ | EV_PERSIST, on_output, run);
 	}
 	run->patience = event_new(run->engine->base, -1, 0, on_patience, run);
-	if (!run->stream_events[1] || !run->stream_events[2] || !run->patience ||
+	if ((run->streams[1] >= 0 && !run->stream_events[1]) ||
+	    (run->streams[2] >= 0 && !run->stream_events[2]) || !run->patience ||
 	    event_add(run->patience, &patience) < 0)
 		return refuse(err, ENOMEM, "output: no event");
 	return 0;
+}
+
+/* Nobody writes any more: what is in the pipes, and their ends. */
+static void read_rest(struct run *run)
+{
+	struct error err = {0};
+
+	for (int i = 1; i < 3; i++) {
+		/* What a session's run left behind may write for ever. */
+		for (int reads = 0; !run->paused && run->streams[i] >= 0 && read_output(run, i) &&
+				    (!run->session || reads < SESSION_READS_MAX);)
+			reads++;
+		/* A session's pipes have no end: what is in them now is the run's. */
+		if (run->session && !run->paused && run->streams[i] >= 0)
+			end_stream(run, i);
+	}
+	if (!run->patience && (run->streams[1] >= 0 || run->streams[2] >= 0) &&
+	    prepare_output(run, false, &err) < 0)
+		run_fail(run, err.text);
+	watch_output(run);
+}
+
+void run_pause(struct run *run)
+{
+	run->paused = true;
+	ignore_output(run);
+}
+
+void run_resume(struct run *run)
+{
+	if (!run->paused)
+		return;
+	run->paused = false;
+	if (run->state == RUN_RUNNING)
+		watch_output(run);
+	if (run->state != RUN_DRAINING)
+		return;
+	read_rest(run);
+	collect_if_drained(run);
 }
 
 /* No code: the workspace is somebody's for a moment. */
@@ -336,52 +389,6 @@ static void use_workspace(struct run *run)
 		collect(run);
 	run->ended = true;
 	finish(run);
-}
-
-static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
-{
-	struct reader fields = frame_fields(frame);
-	struct error err = {0};
-	struct field field;
-	uint64_t warm = 0;
-
-	if (run->state != RUN_ACQUIRING || count < CELL_FD_COUNT ||
-	    count > CELL_FD_COUNT + (run->session != NULL)) {
-		run_fail(run, "the warden sent an odd cell");
-		return;
-	}
-	while (frame_next_field(&fields, &field) == 1) {
-		if (field.name == FIELD_WARM)
-			field_number(&field, &warm);
-		if (field.name == FIELD_RUN)
-			field_number(&field, &run->result->session_run);
-		if (field.name == FIELD_NAME) {
-			free(run->result->template);
-			run->result->template = span_to_string(field.value);
-		}
-	}
-	run->result->warm = warm != 0;
-	run->result->wait_us = (uint64_t)(now_us() - run->began_us);
-	run->mailbox = take_fd(&fds[CELL_FD_MAILBOX]);
-	run->verdict = take_fd(&fds[CELL_FD_VERDICT]);
-	run->workspace = take_fd(&fds[CELL_FD_WORKSPACE]);
-	for (int i = 0; i < 3; i++)
-		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
-	run->state = RUN_RUNNING;
-	/* Without it everything is new: no reason not to run. */
-	if (count > CELL_FD_LISTING)
-		listing_read(fds[CELL_FD_LISTING], &run->before, &err);
-	err = (struct error){0};
-	if (run->hold) {
-		use_workspace(run);
-		return;
-	}
-	if (prepare_output(run, &err) < 0 || start_input(run, &err) < 0 ||
-	    (run->request->file_count > 0 &&
-	     (inputs_put(run, &err) < 0 || run_ask_start(run, &err) < 0))) {
-		ask_kill(run, KILL_CANCELLED);
-		run_fail(run, err.text);
-	}
 }
 
 /* The fields of an ending that are text: what the watch saw. */
@@ -473,6 +480,64 @@ static void on_ended(struct run *run, const struct frame *frame)
 	collect_if_drained(run); /* they may have ended before the run did */
 }
 
+static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t count)
+{
+	struct reader fields = frame_fields(frame);
+	struct error err = {0};
+	struct field field;
+	uint64_t warm = 0;
+	bool at_once = run->request->file_count > 0 || run->request->stdin_fd >= 0 || run->session;
+	bool ended = false;
+
+	if (run->state != RUN_ACQUIRING || count < CELL_FD_COUNT ||
+	    count > CELL_FD_COUNT + (run->session != NULL)) {
+		run_fail(run, "the warden sent an odd cell");
+		return;
+	}
+	while (frame_next_field(&fields, &field) == 1) {
+		if (field.name == FIELD_WARM)
+			field_number(&field, &warm);
+		if (field.name == FIELD_WAIT_US)
+			field_number(&field, &run->result->wait_us);
+		ended |= field.name == FIELD_ENDING;
+		if (field.name == FIELD_RUN)
+			field_number(&field, &run->result->session_run);
+		if (field.name == FIELD_NAME) {
+			free(run->result->template);
+			run->result->template = span_to_string(field.value);
+		}
+	}
+	run->result->warm = warm != 0;
+	run->mailbox = take_fd(&fds[CELL_FD_MAILBOX]);
+	run->verdict = take_fd(&fds[CELL_FD_VERDICT]);
+	run->workspace = take_fd(&fds[CELL_FD_WORKSPACE]);
+	for (int i = 0; i < 3; i++)
+		run->streams[i] = take_fd(&fds[CELL_FD_STDIN + i]);
+	run->state = RUN_RUNNING;
+	/* Without it everything is new: no reason not to run. */
+	if (count > CELL_FD_LISTING)
+		listing_read(fds[CELL_FD_LISTING], &run->before, &err);
+	err = (struct error){0};
+	if (run->hold) {
+		use_workspace(run);
+		return;
+	}
+	if (ended) { /* nothing has to be waited for */
+		close_fd(&run->streams[0]);
+		async_note_start(run);
+		on_ended(run, frame);
+		return;
+	}
+	if (prepare_output(run, at_once, &err) < 0 || start_input(run, &err) < 0 ||
+	    (run->request->file_count > 0 &&
+	     (inputs_put(run, &err) < 0 || run_ask_start(run, &err) < 0))) {
+		ask_kill(run, KILL_CANCELLED);
+		run_fail(run, err.text);
+		return;
+	}
+	async_note_start(run);
+}
+
 static char *text_field(const struct frame *frame, enum field_name name)
 {
 	struct reader fields = frame_fields(frame);
@@ -557,11 +622,60 @@ static int begin(struct run *run, struct error *err)
 {
 	int r = request_take(run, err);
 
-	if (r < 0)
-		return r;
-	run_make_id(run->result->id);
-	run->began_us = now_us();
-	return run_ask(run, err);
+	return r < 0 ? r : run_ask(run, err);
+}
+
+static void on_known(evutil_socket_t fd, short what, void *argument)
+{
+	struct run *run = argument;
+	struct query query = run->query;
+	struct error err = {0};
+	int r = query_end(run->engine, &run->query, &err);
+
+	run->query.event = NULL;
+	if (r == 0) {
+		run->session = session_learn(run->engine, run->result->session, &query, &err);
+		r = run->session ? 0 : -err.number;
+	}
+	run->state = RUN_ACQUIRING;
+	if (r == 0)
+		r = begin(run, &err);
+	event_free(query.event);
+	bytes_free(&query.answer);
+	if (r == 0)
+		return;
+	run->refused = true;
+	run->refused_for = err.number;
+	run->session = NULL; /* it has nothing to release there */
+	run_fail(run, err.text);
+}
+
+/* Asks what runs take from the session. */
+static int look(struct run *run, struct error *err)
+{
+	const struct session_question question = {.kind = SESSION_ASK_INFO,
+						  .id = run->result->session};
+	int r;
+
+	run->state = RUN_LOOKING;
+	run->query.event = event_new(run->engine->base, -1, 0, on_known, run);
+	if (!run->query.event)
+		return fail(err, ENOMEM, "session");
+	r = session_ask(run->engine, &question, &run->query, err);
+	if (r < 0) {
+		event_free(run->query.event);
+		run->query.event = NULL;
+	}
+	return r;
+}
+
+static int begin_in_session(struct run *run, const char *id, struct error *err)
+{
+	if (strlen(id) >= sizeof run->result->session)
+		return refuse(err, ENOENT, "there is no session %.60s", id);
+	snprintf(run->result->session, sizeof run->result->session, "%s", id);
+	run->session = session_find(run->engine, id);
+	return run->session ? begin(run, err) : look(run, err);
 }
 
 void run_free(struct run *run)
@@ -602,10 +716,8 @@ struct run *run_start(struct execpy_engine *engine, const struct execpy_request 
 	result->check_only = purpose->check_only;
 	result->probe = purpose->probe;
 	run->batch = purpose->batch;
-	run->session = purpose->session;
 	run->hold = purpose->hold;
-	if (run->session)
-		snprintf(result->session, sizeof result->session, "%s", run->session->id);
+	run->state = RUN_ACQUIRING;
 	run->engine = engine;
 	run->request = request;
 	run->result = result;
@@ -616,7 +728,10 @@ struct run *run_start(struct execpy_engine *engine, const struct execpy_request 
 	TAILQ_INSERT_TAIL(&engine->runs, run, entry);
 	if (engine->dead && engine->remote)
 		engine_revive(engine, &(struct error){0});
-	if (begin(run, err) < 0) {
+	run_make_id(result->id);
+	run->began_us = now_us();
+	if ((purpose->session ? begin_in_session(run, purpose->session, err) : begin(run, err)) <
+	    0) {
 		run->state = RUN_DONE;
 		run_free(run);
 		execpy_result_free(result);
@@ -636,68 +751,13 @@ int run_wait(struct run *run, struct execpy_result **ret_result, struct error *e
 			run_fail(run, "the event loop ended");
 	refused = run->refused;
 	refused_for = run->refused_for;
+	if (refused && (refused_for == ENOENT || refused_for == EIDRM) && result->session[0])
+		session_forget(run->engine, result->session);
 	run_free(run);
 	if (refused) {
 		refuse(err, refused_for, "%s", result->internal);
 		execpy_result_free(result);
 		return -refused_for;
-	}
-	*ret_result = result;
-	return 0;
-}
-
-static int run_to_end(struct execpy_engine *engine, const struct execpy_request *request,
-		      const struct execpy_callbacks *callbacks, const struct run_purpose *purpose,
-		      struct execpy_result **ret_result, struct error *err)
-{
-	struct run *run = run_start(engine, request, callbacks, purpose, err);
-
-	return run ? run_wait(run, ret_result, err) : -err->number;
-}
-
-int execpy_run(struct execpy_engine *engine, const struct execpy_request *request,
-	       const struct execpy_callbacks *callbacks, struct execpy_result **ret_result,
-	       struct execpy_error *error)
-{
-	const struct run_purpose purpose = {0};
-
-	return run_to_end(engine, request, callbacks, &purpose, ret_result, (struct error *)error);
-}
-
-int execpy_check(struct execpy_engine *engine, const struct execpy_request *request,
-		 struct execpy_result **ret_result, struct execpy_error *error)
-{
-	const struct run_purpose purpose = {.check_only = true};
-
-	return run_to_end(engine, request, NULL, &purpose, ret_result, (struct error *)error);
-}
-
-int execpy_probe(struct execpy_engine *engine, const struct execpy_request *request,
-		 struct execpy_result **ret_result, struct execpy_error *error)
-{
-	const struct run_purpose purpose = {.probe = true};
-
-	return run_to_end(engine, request, NULL, &purpose, ret_result, (struct error *)error);
-}
-
-int execpy_failure(const struct execpy_request *request, const struct execpy_error *reason,
-		   struct execpy_result **ret_result)
-{
-	struct execpy_result *result = calloc(1, sizeof *result);
-
-	if (!result)
-		return -ENOMEM;
-	result->exit_code = -1;
-	result->status = EXECPY_INTERNAL_ERROR;
-	result->limits = limits_default();
-	result->policy = strdup(request->policy ? request->policy : "strict");
-	result->template = strdup(request->template ? request->template : "auto");
-	snprintf(result->internal, sizeof result->internal, "%s", reason->text);
-	snprintf(result->reason, sizeof result->reason, "%s", reason->text);
-	run_make_id(result->id);
-	if (!result->policy || !result->template) {
-		execpy_result_free(result);
-		return -ENOMEM;
 	}
 	*ret_result = result;
 	return 0;

@@ -63,6 +63,8 @@ static int put_request(struct run *run, struct bytes *frame, int *ret_memory, st
 		return refuse(err, E2BIG, "request: larger than %llu bytes with its arguments",
 			      (unsigned long long)MAILBOX_REQUEST_BYTES);
 	frame_put_number(frame, FIELD_WATCH, watch_mode(run));
+	if (run->request->stdin_fd >= 0)
+		frame_put_number(frame, FIELD_STDIN, 1);
 	if (run->result->probe)
 		frame_put_number(frame, FIELD_PROBE, 1);
 	if (request.length <= REQUEST_IN_MESSAGE_MAX) {

@@ -4,7 +4,7 @@
  * The warden has the sessions; an engine only knows names. What a run takes from
  * its session when it brings nothing of its own (limits, policy) is asked for
  * once and remembered. */
-#include "engine/engine.h"
+#include "engine/async.h"
 
 #include "base/cleanup.h"
 
@@ -25,7 +25,7 @@ bool query_message(struct execpy_engine *engine, const struct frame *frame)
 	if (!query)
 		return false;
 	query->answered = true;
-	if (frame->type == MESSAGE_SESSION) {
+	if (frame->type == MESSAGE_SESSION || frame->type == MESSAGE_REPORT) {
 		bytes_append(&query->answer, frame->body.data, frame->body.length);
 	} else {
 		uint64_t number = frame_number(frame, FIELD_ERRNO);
@@ -33,8 +33,7 @@ bool query_message(struct execpy_engine *engine, const struct frame *frame)
 		frame_text(frame, FIELD_TEXT, text, sizeof text);
 		refuse(&query->failed, number > 0 && number < 4096 ? (int)number : EIO, "%s", text);
 	}
-	if (query->event)
-		event_active(query->event, EV_TIMEOUT, 0);
+	event_active(query->event, EV_TIMEOUT, 0);
 	return true;
 }
 
@@ -63,28 +62,6 @@ int query_end(struct execpy_engine *engine, struct query *query, struct error *e
 		return 0;
 	*err = query->failed;
 	return -err->number;
-}
-
-static int wait_for_answer(struct execpy_engine *engine, struct query *query, struct error *err)
-{
-	int r;
-
-	while (!query->answered && !engine->dead)
-		if (event_base_loop(engine->base, EVLOOP_ONCE) != 0)
-			break;
-	r = query_end(engine, query, err);
-	if (r < 0)
-		bytes_free(&query->answer);
-	return r;
-}
-
-/* Sends the frame, whose id is the query's, and waits for what is said to it. */
-static int ask(struct execpy_engine *engine, struct query *query, const struct bytes *frame,
-	       struct error *err)
-{
-	int r = query_send(engine, query, frame, err);
-
-	return r < 0 ? r : wait_for_answer(engine, query, err);
 }
 
 /* --- answers ------------------------------------------------------------------ */
@@ -173,9 +150,8 @@ static void read_info(struct span body, struct execpy_session_info *info,
 		known->limits = limits;
 }
 
-/* The first session of an answer, and what a return to a checkpoint lost. */
-static int read_answer(const struct query *query, struct execpy_session_info *ret_info,
-		       struct known_session *known, struct error *err)
+int session_read_answer(const struct query *query, struct execpy_session_info *ret_info,
+			struct known_session *known, struct error *err)
 {
 	struct reader fields = reader_of(bytes_span(&query->answer));
 	struct execpy_session_info info = {0};
@@ -215,7 +191,7 @@ void sessions_forget(struct execpy_engine *engine)
 		forget(engine, TAILQ_FIRST(&engine->known));
 }
 
-static struct known_session *find(struct execpy_engine *engine, const char *id)
+const struct known_session *session_find(struct execpy_engine *engine, const char *id)
 {
 	struct known_session *known;
 
@@ -225,46 +201,23 @@ static struct known_session *find(struct execpy_engine *engine, const char *id)
 	return known;
 }
 
-static int ask_info(struct execpy_engine *engine, const char *id,
-		    struct execpy_session_info *ret_info, struct known_session *known,
-		    struct error *err)
-{
-	struct query query = {.id = ++engine->next_run};
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_SESSIONS, query.id);
-	int r;
-
-	frame_put_text(&frame, FIELD_SESSION, id);
-	frame_end(&frame, at);
-	r = ask(engine, &query, &frame, err);
-	if (r == 0)
-		r = read_answer(&query, ret_info, known, err);
-	bytes_free(&query.answer);
-	if (r == -ENOENT)
-		refuse(err, ENOENT, "there is no session %.39s", id);
-	return r;
-}
-
 void session_forget(struct execpy_engine *engine, const char *id)
 {
-	struct known_session *known = find(engine, id);
+	struct known_session *known = (struct known_session *)session_find(engine, id);
 
 	if (known)
 		forget(engine, known);
 }
 
-const struct known_session *session_know(struct execpy_engine *engine, const char *id,
-					 struct error *err)
+const struct known_session *session_learn(struct execpy_engine *engine, const char *id,
+					  const struct query *query, struct error *err)
 {
-	struct known_session *known = find(engine, id);
+	const struct known_session *other = session_find(engine, id);
 	struct execpy_session_info info;
+	struct known_session *known;
 
-	if (known)
-		return known;
-	if (strlen(id) >= sizeof known->id) {
-		refuse(err, ENOENT, "there is no session %.60s", id);
-		return NULL;
-	}
+	if (other)
+		return other;
 	known = calloc(1, sizeof *known);
 	if (!known) {
 		fail(err, ENOMEM, "session");
@@ -272,92 +225,178 @@ const struct known_session *session_know(struct execpy_engine *engine, const cha
 	}
 	snprintf(known->id, sizeof known->id, "%s", id);
 	TAILQ_INSERT_TAIL(&engine->known, known, entry);
-	if (ask_info(engine, id, &info, known, err) < 0) {
-		forget(engine, known);
-		return NULL;
-	}
-	if (info.ended[0]) {
+	if (session_read_answer(query, &info, known, err) == 0 && !info.ended[0])
+		return known;
+	if (err->number)
+		refuse(err, ENOENT, "there is no session %.39s", id);
+	else
 		refuse(err, EIDRM, "session %s has ended: %.200s", id, info.ended);
-		forget(engine, known);
-		return NULL;
-	}
-	return known;
+	forget(engine, known);
+	return NULL;
 }
 
-/* --- the public calls -------------------------------------------------------------- */
+/* --- what is asked ------------------------------------------------------------------- */
 
 static void put_module(void *user, const char *module)
 {
 	frame_put_text(user, FIELD_MODULE, module);
 }
 
-static const char *template_name(const struct execpy_session_options *options)
+const char *session_template(const char *asked)
 {
-	const char *template = options->template;
-
-	return !template || strcmp(template, "auto") == 0 ? "bare" : template;
+	return !asked || strcmp(asked, "auto") == 0 ? "bare" : asked;
 }
 
-int session_ask(struct execpy_engine *engine, const struct execpy_session_options *options,
-		struct query *query, struct error *err)
+static int put_options(struct execpy_engine *engine, const struct execpy_session_options *options,
+		       struct bytes *frame, struct error *err)
 {
-	const char *template = template_name(options);
+	const char *template = session_template(options->template);
 	autopolicy policy = {0};
 	autobytes encoded = {0};
-	autobytes frame = {0};
 	struct limits limits;
-	size_t at;
 	int r = request_limits(&options->limits, NULL, &limits, err);
 
 	if (r == 0)
 		r = policy_load(options->policy ? options->policy : "strict", &policy, err);
 	if (r < 0)
 		return r;
-	query->id = ++engine->next_run;
-	at = frame_begin(&frame, MESSAGE_OPEN_SESSION, query->id);
 	policy_encode(&policy, &encoded);
-	limits_encode(&limits, &frame, FIELD_LIMITS);
-	frame_put(&frame, FIELD_POLICY, encoded.data, encoded.length);
+	limits_encode(&limits, frame, FIELD_LIMITS);
+	frame_put(frame, FIELD_POLICY, encoded.data, encoded.length);
 	if (encoded.failed)
 		return fail(err, -encoded.failed, "session");
 	if (options->idle_ms)
-		frame_put_number(&frame, FIELD_IDLE_MS, options->idle_ms);
+		frame_put_number(frame, FIELD_IDLE_MS, options->idle_ms);
 	if (options->life_ms)
-		frame_put_number(&frame, FIELD_LIFE_MS, options->life_ms);
+		frame_put_number(frame, FIELD_LIFE_MS, options->life_ms);
 	if (engine->remote)
-		frame_put_text(&frame, FIELD_NAME, template);
-	else if (!imports_template(template, put_module, &frame))
+		frame_put_text(frame, FIELD_NAME, template);
+	else if (!imports_template(template, put_module, frame))
 		return refuse(err, EINVAL,
 			      "template \"%.40s\": there is auto, bare, numpy, pandas and plot",
 			      template);
+	return 0;
+}
+
+static int put_action(const struct session_question *question, struct bytes *frame,
+		      struct error *err)
+{
+	const char *name = question->name;
+
+	if (name && (!name[0] || strlen(name) > SESSION_NAME_BYTES_MAX))
+		return refuse(err, EINVAL, "a checkpoint's name has 1 to %d bytes",
+			      SESSION_NAME_BYTES_MAX);
+	frame_put_text(frame, FIELD_SESSION, question->id);
+	frame_put_number(frame, FIELD_ACTION, question->action);
+	if (name)
+		frame_put_text(frame, FIELD_NAME, name);
+	if (question->action != SESSION_FORK)
+		return 0;
+	if (question->count < 1 || question->count > BRANCHES_MAX)
+		return refuse(err, EINVAL, "a session is forked into 1 to %d", BRANCHES_MAX);
+	frame_put_number(frame, FIELD_COUNT, question->count);
+	frame_put_number(frame, FIELD_MORE, question->same_random);
+	return 0;
+}
+
+int session_ask(struct execpy_engine *engine, const struct session_question *question,
+		struct query *query, struct error *err)
+{
+	static const enum message messages[] = {
+		[SESSION_ASK_OPEN] = MESSAGE_OPEN_SESSION, [SESSION_ASK_INFO] = MESSAGE_SESSIONS,
+		[SESSION_ASK_LIST] = MESSAGE_SESSIONS,     [SESSION_ASK_EACH] = MESSAGE_SESSIONS,
+		[SESSION_ASK_ACT] = MESSAGE_ACT,
+	};
+	autobytes frame = {0};
+	size_t at;
+	int r = 0;
+
+	query->id = ++engine->next_run;
+	at = frame_begin(&frame, (uint16_t)messages[question->kind], query->id);
+	if (question->kind == SESSION_ASK_OPEN)
+		r = put_options(engine, question->options, &frame, err);
+	else if (question->kind == SESSION_ASK_ACT)
+		r = put_action(question, &frame, err);
+	else if (question->kind == SESSION_ASK_INFO || question->kind == SESSION_ASK_EACH)
+		frame_put_text(&frame, FIELD_SESSION, question->id);
+	if (r < 0)
+		return r;
 	frame_end(&frame, at);
 	return query_send(engine, query, &frame, err);
 }
 
-int session_opened(const struct query *query, const struct execpy_session_options *options,
-		   struct execpy_session_info *ret_info, struct error *err)
+bool session_next(struct reader *fields, struct execpy_session_info *ret_info)
 {
-	int r = read_answer(query, ret_info, NULL, err);
+	struct field field;
 
-	if (r == 0 && ret_info && !ret_info->template[0])
-		snprintf(ret_info->template, sizeof ret_info->template, "%s",
-			 template_name(options));
-	return r;
+	while (frame_next_field(fields, &field) == 1) {
+		if (field.name != FIELD_SESSION)
+			continue;
+		read_info(field.value, ret_info, NULL);
+		return true;
+	}
+	return false;
+}
+
+/* --- the public calls: they wait for what async.h begins ------------------------------ */
+
+struct waiting {
+	bool over;
+	struct execpy_session_info *ret_info;
+	void (*tell)(void *user, const struct execpy_session_info *info);
+	void *user;
+	struct error why; /* number 0: it was done */
+};
+
+static void on_answer(void *user, const struct execpy_session_info *infos, size_t count,
+		      const struct error *why)
+{
+	struct waiting *waiting = user;
+
+	waiting->over = true;
+	waiting->why = *why;
+	if (waiting->ret_info && count > 0)
+		*waiting->ret_info = infos[0];
+	for (size_t i = 0; waiting->tell && i < count; i++)
+		waiting->tell(waiting->user, &infos[i]);
+}
+
+static int ask(struct execpy_engine *engine, const struct session_question *question,
+	       struct waiting *waiting, struct error *err)
+{
+	struct asking *asking = async_ask_session(engine, question, on_answer, waiting, err);
+
+	if (!asking)
+		return -err->number;
+	while (!waiting->over) {
+		if (event_base_loop(engine->base, EVLOOP_ONCE) == 0)
+			continue;
+		async_abandon_asking(asking);
+		return refuse(err, EPIPE, "the event loop ended");
+	}
+	if (!waiting->why.number)
+		return 0;
+	*err = waiting->why;
+	return -err->number;
+}
+
+static int act(struct execpy_engine *engine, const char *id, enum session_action action,
+	       const char *name, struct execpy_session_info *ret_info, struct execpy_error *error)
+{
+	const struct session_question question = {
+		.kind = SESSION_ASK_ACT, .id = id, .action = action, .name = name};
+	struct waiting waiting = {.ret_info = ret_info};
+
+	return ask(engine, &question, &waiting, (struct error *)error);
 }
 
 int execpy_session_open(struct execpy_engine *engine, const struct execpy_session_options *options,
 			struct execpy_session_info *ret_info, struct execpy_error *error)
 {
-	struct error *err = (struct error *)error;
-	struct query query = {0};
-	int r = session_ask(engine, options, &query, err);
+	const struct session_question question = {.kind = SESSION_ASK_OPEN, .options = options};
+	struct waiting waiting = {.ret_info = ret_info};
 
-	if (r == 0)
-		r = wait_for_answer(engine, &query, err);
-	if (r == 0)
-		r = session_opened(&query, options, ret_info, err);
-	bytes_free(&query.answer);
-	return r;
+	return ask(engine, &question, &waiting, (struct error *)error);
 }
 
 int execpy_session_run(struct execpy_engine *engine, const char *id,
@@ -365,131 +404,79 @@ int execpy_session_run(struct execpy_engine *engine, const char *id,
 		       const struct execpy_callbacks *callbacks, struct execpy_result **ret_result,
 		       struct execpy_error *error)
 {
-	struct error *err = (struct error *)error;
-	struct run_purpose purpose = {.session = session_know(engine, id, err)};
-	struct run *run;
-	int r;
+	const struct run_purpose purpose = {.session = id};
+	struct run *run = run_start(engine, request, callbacks, &purpose, (struct error *)error);
 
-	if (!purpose.session)
-		return -err->number;
-	run = run_start(engine, request, callbacks, &purpose, err);
-	r = run ? run_wait(run, ret_result, err) : -err->number;
-	if (r == -ENOENT || r == -EIDRM)
-		session_forget(engine, id);
-	return r;
+	return run ? run_wait(run, ret_result, (struct error *)error) : -error->number;
 }
 
 int execpy_session_info(struct execpy_engine *engine, const char *id,
 			struct execpy_session_info *ret_info, struct execpy_error *error)
 {
-	return ask_info(engine, id, ret_info, NULL, (struct error *)error);
+	const struct session_question question = {.kind = SESSION_ASK_INFO, .id = id};
+	struct waiting waiting = {.ret_info = ret_info};
+
+	return ask(engine, &question, &waiting, (struct error *)error);
 }
 
 int execpy_session_list(struct execpy_engine *engine,
 			void (*tell)(void *user, const struct execpy_session_info *info),
 			void *user, struct execpy_error *error)
 {
-	struct query query = {.id = ++engine->next_run};
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_SESSIONS, query.id);
-	struct reader fields;
-	struct field field;
-	int r;
+	const struct session_question question = {.kind = SESSION_ASK_LIST};
+	struct waiting waiting = {.tell = tell, .user = user};
 
-	frame_end(&frame, at);
-	r = ask(engine, &query, &frame, (struct error *)error);
-	if (r < 0)
-		return r;
-	fields = reader_of(bytes_span(&query.answer));
-	while (frame_next_field(&fields, &field) == 1) {
-		struct execpy_session_info info;
-
-		if (field.name != FIELD_SESSION)
-			continue;
-		read_info(field.value, &info, NULL);
-		tell(user, &info);
-	}
-	bytes_free(&query.answer);
-	return 0;
-}
-
-static int act(struct execpy_engine *engine, const char *id, enum session_action action,
-	       const char *name, struct execpy_session_info *ret_info, struct error *err)
-{
-	struct query query = {.id = ++engine->next_run};
-	struct execpy_session_info info = {0};
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_ACT, query.id);
-	int r;
-
-	if (name && (!name[0] || strlen(name) > SESSION_NAME_BYTES_MAX))
-		return refuse(err, EINVAL, "a checkpoint's name has 1 to %d bytes",
-			      SESSION_NAME_BYTES_MAX);
-	frame_put_text(&frame, FIELD_SESSION, id);
-	frame_put_number(&frame, FIELD_ACTION, action);
-	if (name)
-		frame_put_text(&frame, FIELD_NAME, name);
-	frame_end(&frame, at);
-	r = ask(engine, &query, &frame, err);
-	if (r < 0 && name && r != -ENOENT && r != -EIDRM)
-		r = fail_wrap(err, "checkpoint %.63s", name);
-	if (r == 0 && action != SESSION_END)
-		r = read_answer(&query, &info, NULL, err);
-	bytes_free(&query.answer);
-	if (r == 0 && ret_info)
-		*ret_info = info;
-	return r;
-}
-
-static int only_look(void *user, int workspace, struct error *err)
-{
-	return 0;
-}
-
-/* What came back with it is not the next run's doing. */
-static int go_back(struct execpy_engine *engine, const char *id, enum session_action action,
-		   const char *name, struct execpy_session_info *ret_info, struct error *err)
-{
-	struct hold hold = {.use = only_look, .changes = true};
-	int r = act(engine, id, action, name, ret_info, err);
-
-	return r < 0 ? r : session_hold(engine, id, &hold, err);
+	return ask(engine, &question, &waiting, (struct error *)error);
 }
 
 int execpy_session_checkpoint(struct execpy_engine *engine, const char *id, const char *name,
 			      struct execpy_session_info *ret_info, struct execpy_error *error)
 {
-	return act(engine, id, SESSION_CHECKPOINT, name, ret_info, (struct error *)error);
+	return act(engine, id, SESSION_CHECKPOINT, name, ret_info, error);
 }
 
 int execpy_session_rollback(struct execpy_engine *engine, const char *id, const char *name,
 			    struct execpy_session_info *ret_info, struct execpy_error *error)
 {
-	return go_back(engine, id, SESSION_ROLLBACK, name, ret_info, (struct error *)error);
+	return act(engine, id, SESSION_ROLLBACK, name, ret_info, error);
 }
 
 int execpy_session_undo(struct execpy_engine *engine, const char *id,
 			struct execpy_session_info *ret_info, struct execpy_error *error)
 {
-	return go_back(engine, id, SESSION_UNDO, NULL, ret_info, (struct error *)error);
+	return act(engine, id, SESSION_UNDO, NULL, ret_info, error);
 }
 
 int execpy_session_drop(struct execpy_engine *engine, const char *id, const char *name,
 			struct execpy_session_info *ret_info, struct execpy_error *error)
 {
-	return act(engine, id, SESSION_DROP, name, ret_info, (struct error *)error);
+	return act(engine, id, SESSION_DROP, name, ret_info, error);
+}
+
+int execpy_session_fork(struct execpy_engine *engine, const char *id, unsigned count,
+			bool same_random,
+			void (*tell)(void *user, const struct execpy_session_info *info),
+			void *user, struct execpy_error *error)
+{
+	const struct session_question question = {.kind = SESSION_ASK_ACT,
+						  .id = id,
+						  .action = SESSION_FORK,
+						  .count = count,
+						  .same_random = same_random};
+	struct waiting waiting = {.tell = tell, .user = user};
+
+	return ask(engine, &question, &waiting, (struct error *)error);
 }
 
 int execpy_session_interrupt(struct execpy_engine *engine, const char *id,
 			     struct execpy_error *error)
 {
-	return act(engine, id, SESSION_INTERRUPT, NULL, NULL, (struct error *)error);
+	return act(engine, id, SESSION_INTERRUPT, NULL, NULL, error);
 }
 
 int execpy_session_end(struct execpy_engine *engine, const char *id, struct execpy_error *error)
 {
-	session_forget(engine, id);
-	return act(engine, id, SESSION_END, NULL, NULL, (struct error *)error);
+	return act(engine, id, SESSION_END, NULL, NULL, error);
 }
 
 uint64_t execpy_result_session_run(struct execpy_result *result, bool *ret_restored,

@@ -25,13 +25,11 @@ int session_hold(struct execpy_engine *engine, const char *id, struct hold *hold
 {
 	static const struct execpy_request nothing = {
 		.code = "", .stdin_fd = -1, .out_directory = -1};
-	struct run_purpose purpose = {.session = session_know(engine, id, err), .hold = hold};
+	const struct run_purpose purpose = {.session = id, .hold = hold};
 	struct execpy_result *result = NULL;
 	struct run *run;
 	int r;
 
-	if (!purpose.session)
-		return -err->number;
 	hold->failed.number = EPIPE;
 	run = run_start(engine, &nothing, NULL, &purpose, err);
 	r = run ? run_wait(run, &result, err) : -err->number;
@@ -127,15 +125,15 @@ int execpy_session_files(struct execpy_engine *engine, const char *id,
 
 /* --- one file ---------------------------------------------------------------------- */
 
-static int use_put(void *user, int workspace, struct error *err)
+int workspace_put(void *file, int workspace, struct error *err)
 {
-	return inputs_put_one(workspace, user, true, err);
+	return inputs_put_one(workspace, file, true, err);
 }
 
 int execpy_session_put(struct execpy_engine *engine, const char *id, const struct execpy_file *file,
 		       struct execpy_error *error)
 {
-	struct hold hold = {.use = use_put, .user = (void *)file, .changes = true};
+	struct hold hold = {.use = workspace_put, .user = (void *)file, .changes = true};
 	struct error *err = (struct error *)error;
 	struct stat info;
 	int r = request_check_name(file->name, err);
@@ -149,17 +147,38 @@ int execpy_session_put(struct execpy_engine *engine, const char *id, const struc
 	return session_hold(engine, id, &hold, err);
 }
 
+static int open_regular(int workspace, const char *name, struct stat *info, struct error *err)
+{
+	autofd fd = workspace_open(workspace, name, O_RDONLY | O_NONBLOCK);
+
+	if (fd < 0)
+		return fail(err, errno == ELOOP ? EINVAL : errno, "file %s", name);
+	if (fstat(fd, info) < 0 || !S_ISREG(info->st_mode))
+		return refuse(err, EINVAL, "file %s: is not a regular file", name);
+	return take_fd(&fd);
+}
+
+int workspace_open_file(void *user, int workspace, struct error *err)
+{
+	struct workspace_file *file = user;
+	struct stat info;
+
+	file->fd = open_regular(workspace, file->name, &info, err);
+	if (file->fd < 0)
+		return -err->number;
+	file->size = (uint64_t)info.st_size;
+	return 0;
+}
+
 int workspace_get(void *user, int workspace, struct error *err)
 {
 	const struct workspace_get *get = user;
-	autofd fd = workspace_open(workspace, get->name, O_RDONLY | O_NONBLOCK);
 	struct stat info;
+	autofd fd = open_regular(workspace, get->name, &info, err);
 	off_t at = 0;
 
 	if (fd < 0)
-		return fail(err, errno == ELOOP ? EINVAL : errno, "file %s", get->name);
-	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
-		return refuse(err, EINVAL, "file %s: is not a regular file", get->name);
+		return -err->number;
 	if (get->most && (uint64_t)info.st_size > get->most)
 		return refuse(err, EFBIG, "file %s: larger than %llu bytes", get->name,
 			      (unsigned long long)get->most);
@@ -184,7 +203,7 @@ int execpy_session_get(struct execpy_engine *engine, const char *id, const char 
 	return r < 0 ? r : session_hold(engine, id, &hold, (struct error *)error);
 }
 
-static int use_delete(void *user, int workspace, struct error *err)
+int workspace_delete(void *user, int workspace, struct error *err)
 {
 	char part[NAME_MAX + 1];
 	autofd parent = open_parent(workspace, user, part, err);
@@ -203,7 +222,7 @@ static int use_delete(void *user, int workspace, struct error *err)
 int execpy_session_delete(struct execpy_engine *engine, const char *id, const char *name,
 			  struct execpy_error *error)
 {
-	struct hold hold = {.use = use_delete, .user = (void *)name, .changes = true};
+	struct hold hold = {.use = workspace_delete, .user = (void *)name, .changes = true};
 	int r = request_check_name(name, (struct error *)error);
 
 	return r < 0 ? r : session_hold(engine, id, &hold, (struct error *)error);

@@ -30,6 +30,12 @@ static void emit_limits(struct json *json, const struct execpy_limits *limits)
 void session_report_json(const struct execpy_session_info *info, struct json *json)
 {
 	emit_begin_object(json);
+	session_report_members(info, json);
+	emit_end_object(json);
+}
+
+void session_report_members(const struct execpy_session_info *info, struct json *json)
+{
 	emit_key(json, "id");
 	emit_string(json, info->id);
 	emit_key(json, "state");
@@ -53,7 +59,6 @@ void session_report_json(const struct execpy_session_info *info, struct json *js
 	emit_end_array(json);
 	emit_key(json, "lost");
 	emit_lines(json, info->lost);
-	emit_end_object(json);
 }
 
 const char *session_report_file_kind(const struct execpy_session_file *file)

@@ -6,7 +6,8 @@
 #include "engine/execpy.h"
 #include "engine/json.h"
 
-/* One object; its keys are in docs/sessions.md. */
+/* One object; its keys are in docs/sessions.md. And without its braces, for more keys. */
+void session_report_members(const struct execpy_session_info *info, struct json *json);
 void session_report_json(const struct execpy_session_info *info, struct json *json);
 /* The same of a file of its workspace. */
 void session_report_file_json(const struct execpy_session_file *file, struct json *json);

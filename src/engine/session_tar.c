@@ -100,9 +100,8 @@ static void write_file(void *user, const char *path, uint64_t size, int fd, cons
 	archive_entry_free(entry);
 }
 
-static int use_out(void *user, int workspace, struct error *err)
+static int write_workspace(struct out *out, int workspace, struct error *err)
 {
-	struct out *out = user;
 	struct collector collector = {
 		.workspace = workspace,
 		.disk_bytes = UINT64_MAX,
@@ -119,12 +118,9 @@ static int use_out(void *user, int workspace, struct error *err)
 	return out->r;
 }
 
-int execpy_session_tar_out(struct execpy_engine *engine, const char *id, int fd,
-			   struct execpy_error *error)
+int workspace_tar_out(void *fd, int workspace, struct error *err)
 {
-	struct error *err = (struct error *)error;
 	struct out out = {.archive = archive_write_new()};
-	struct hold hold = {.use = use_out, .user = &out};
 	locale_t before = begin_utf8();
 	int r = -ENOMEM;
 
@@ -132,15 +128,23 @@ int execpy_session_tar_out(struct execpy_engine *engine, const char *id, int fd,
 		fail(err, ENOMEM, "archive");
 	else if (archive_write_set_format_pax_restricted(out.archive) != ARCHIVE_OK ||
 		 archive_write_add_filter_none(out.archive) != ARCHIVE_OK ||
-		 archive_write_open_fd(out.archive, fd) != ARCHIVE_OK)
+		 archive_write_open_fd(out.archive, *(const int *)fd) != ARCHIVE_OK)
 		r = archive_failed(out.archive, "archive", err);
 	else
-		r = session_hold(engine, id, &hold, err);
+		r = write_workspace(&out, workspace, err);
 	if (r == 0 && archive_write_close(out.archive) != ARCHIVE_OK)
 		r = archive_failed(out.archive, "archive", err);
 	archive_write_free(out.archive);
 	end_utf8(before);
 	return r;
+}
+
+int execpy_session_tar_out(struct execpy_engine *engine, const char *id, int fd,
+			   struct execpy_error *error)
+{
+	struct hold hold = {.use = workspace_tar_out, .user = &fd};
+
+	return session_hold(engine, id, &hold, (struct error *)error);
 }
 
 /* --- in ---------------------------------------------------------------------------- */
@@ -273,9 +277,8 @@ static int take_entry(struct archive *archive, struct archive_entry *entry, int 
 	return take_file(archive, entry, workspace, name, err);
 }
 
-static int use_in(void *user, int workspace, struct error *err)
+static int read_archive(struct archive *archive, int workspace, struct error *err)
 {
-	struct archive *archive = user;
 	struct archive_entry *entry;
 	unsigned count = 0;
 	int r = 0, got = ARCHIVE_OK;
@@ -291,23 +294,28 @@ static int use_in(void *user, int workspace, struct error *err)
 	return r;
 }
 
-int execpy_session_tar_in(struct execpy_engine *engine, const char *id, int fd,
-			  struct execpy_error *error)
+int workspace_tar_in(void *fd, int workspace, struct error *err)
 {
-	struct error *err = (struct error *)error;
 	struct archive *archive = archive_read_new();
-	struct hold hold = {.use = use_in, .user = archive, .changes = true};
 	locale_t before = begin_utf8();
 	int r = -ENOMEM;
 
 	if (!archive)
 		fail(err, ENOMEM, "archive");
 	else if (archive_read_support_format_tar(archive) != ARCHIVE_OK ||
-		 archive_read_open_fd(archive, fd, PIECE_BYTES) != ARCHIVE_OK)
+		 archive_read_open_fd(archive, *(const int *)fd, PIECE_BYTES) != ARCHIVE_OK)
 		r = archive_failed(archive, "archive", err);
 	else
-		r = session_hold(engine, id, &hold, err);
+		r = read_archive(archive, workspace, err);
 	archive_read_free(archive);
 	end_utf8(before);
 	return r;
+}
+
+int execpy_session_tar_in(struct execpy_engine *engine, const char *id, int fd,
+			  struct execpy_error *error)
+{
+	struct hold hold = {.use = workspace_tar_in, .user = &fd, .changes = true};
+
+	return session_hold(engine, id, &hold, (struct error *)error);
 }

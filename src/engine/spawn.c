@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spawn: finds the programs and starts the warden. */
 #include "engine/engine.h"
+#include "engine/owner.h"
 
 #include "base/cleanup.h"
 
@@ -24,6 +25,7 @@ static const char *const passed_on[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}
 
 struct programs {
 	char warden[PATH_MAX], guest[PATH_MAX], keeper[PATH_MAX], fonts[PATH_MAX];
+	char server[PATH_MAX]; /* need not be there */
 };
 
 static bool is_executable(const char *path)
@@ -49,16 +51,19 @@ static void find_fonts(const char *directory, char path[PATH_MAX])
 
 /* Where the programs are, beneath a directory. */
 struct places {
-	const char *warden, *guest, *keeper, *fonts;
+	const char *warden, *guest, *keeper, *fonts, *server;
 };
 
-static const struct places together = {"execpy-warden", "execpy-guest", "execpy-keeper", "fonts"};
+static const struct places together = {"execpy-warden", "execpy-guest", "execpy-keeper", "fonts",
+				       "execpy-server"};
 /* Seen from <prefix>/bin/execpy, and from build/src/cli/execpy. */
 static const struct places installed = {
 	"../libexec/execpy/execpy-warden", "../libexec/execpy/execpy-guest",
-	"../libexec/execpy/execpy-keeper", "../libexec/execpy/fonts"};
+	"../libexec/execpy/execpy-keeper", "../libexec/execpy/fonts",
+	"../libexec/execpy/execpy-server"};
 static const struct places built = {"../warden/execpy-warden", "../guest/execpy-guest",
-				    "../jail/execpy-keeper", "../guest/fonts"};
+				    "../jail/execpy-keeper", "../guest/fonts",
+				    "../server/execpy-server"};
 
 static bool join(char path[PATH_MAX], const char *directory, const char *name)
 {
@@ -73,6 +78,7 @@ static bool try_places(struct programs *programs, const char *directory,
 	if (!join(programs->warden, directory, places->warden) ||
 	    !join(programs->guest, directory, places->guest) ||
 	    !join(programs->keeper, directory, places->keeper) ||
+	    !join(programs->server, directory, places->server) ||
 	    !join(fonts_directory, directory, places->fonts))
 		return false;
 	if (!is_executable(programs->warden) || !is_executable(programs->guest) ||
@@ -110,12 +116,10 @@ static int find_programs(struct programs *programs, const char *directory, struc
 		EXECPY_LIBEXEC);
 }
 
-static int spawn(const struct programs *programs, int socket, pid_t *ret_pid, struct error *err)
+/* Starts a program with `socket` as descriptor 3. */
+static int spawn(const char *program, const char *const *arguments, int socket, pid_t *ret_pid,
+		 struct error *err)
 {
-	const char *arguments[] = {"execpy-warden",  "--guest",
-				   programs->guest,  "--keeper",
-				   programs->keeper, programs->fonts[0] ? "--fonts" : NULL,
-				   programs->fonts,  NULL};
 	char passed[ARRAY_LENGTH(passed_on)][128];
 	char *environment[ARRAY_LENGTH(passed_on) + 2] = {(char *)"PATH=/usr/bin:/bin"};
 	posix_spawn_file_actions_t actions;
@@ -142,25 +146,23 @@ static int spawn(const struct programs *programs, int socket, pid_t *ret_pid, st
 						      POSIX_SPAWN_SETSIGDEF);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &all);
-	r = posix_spawn(ret_pid, programs->warden, &actions, &attributes, (char *const *)arguments,
+	r = posix_spawn(ret_pid, program, &actions, &attributes, (char *const *)arguments,
 			environment);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
-	return r ? fail(err, r, "engine: start %s", programs->warden) : 0;
+	return r ? fail(err, r, "engine: start %s", program) : 0;
 }
 
-int spawn_warden_process(const char *program_directory, pid_t *ret_pid, int *ret_socket,
-			 struct error *err)
+/* The same with one end of a new pair; the other is the caller's. */
+static int spawn_with_pair(const char *program, const char *const *arguments, pid_t *ret_pid,
+			   int *ret_socket, struct error *err)
 {
-	struct programs programs;
 	int pair[2];
-	int r = find_programs(&programs, program_directory, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return fail(err, errno, "engine: socketpair");
-	r = spawn(&programs, pair[1], ret_pid, err);
+	r = spawn(program, arguments, pair[1], ret_pid, err);
 	close(pair[1]);
 	if (r < 0)
 		close(pair[0]);
@@ -169,9 +171,43 @@ int spawn_warden_process(const char *program_directory, pid_t *ret_pid, int *ret
 	return r;
 }
 
+int spawn_warden_process(const char *program_directory, uid_t identity, pid_t *ret_pid,
+			 int *ret_socket, struct error *err)
+{
+	struct programs programs;
+	char number[16];
+	const char *arguments[10] = {"execpy-warden", "--guest", programs.guest, "--keeper",
+				     programs.keeper};
+	size_t count = 5;
+	int r = find_programs(&programs, program_directory, err);
+
+	if (r < 0)
+		return r;
+	if (programs.fonts[0]) {
+		arguments[count++] = "--fonts";
+		arguments[count++] = programs.fonts;
+	}
+	if (identity) {
+		snprintf(number, sizeof number, "%u", (unsigned)identity);
+		arguments[count++] = "--identity";
+		arguments[count++] = number;
+	}
+	return spawn_with_pair(programs.warden, arguments, ret_pid, ret_socket, err);
+}
+
+int spawn_server_process(const char *program_directory, pid_t *ret_pid, int *ret_socket,
+			 struct error *err)
+{
+	static const char *const arguments[] = {"execpy-server", NULL};
+	struct programs programs;
+	int r = find_programs(&programs, program_directory, err);
+
+	return r < 0 ? r : spawn_with_pair(programs.server, arguments, ret_pid, ret_socket, err);
+}
+
 int spawn_warden(struct execpy_engine *engine, const struct execpy_options *options,
 		 struct error *err)
 {
-	return spawn_warden_process(options ? options->program_directory : NULL, &engine->warden,
+	return spawn_warden_process(options ? options->program_directory : NULL, 0, &engine->warden,
 				    &engine->socket, err);
 }

@@ -11,7 +11,7 @@
  * Order: descriptors first, so that nothing else can be touched by mistake;
  * /proc is used while the process is still dumpable; Landlock and seccomp
  * after everything that they forbid. */
-#include "guest/guest.h"
+#include "guest/image.h"
 
 #include "base/cleanup.h"
 #include "jail/credentials.h"
@@ -199,6 +199,43 @@ static int heed_interrupts(struct error *err)
 	return before ? 0 : interpreter_error(err, "cell: heed interrupts");
 }
 
+/* What a runner must not have of its judge's. Its link, out of the way of code that
+ * closes what it did not open. */
+static int leave_judge(int link, struct error *err)
+{
+	int high = fcntl(link, F_DUPFD_CLOEXEC, RUNNER_LINK);
+
+	close(CELL_CONTROL);
+	outbox_close_verdict();
+	if (high < 0 || setsid() < 0)
+		fail(err, errno, "cell: make the runner");
+	close(link);
+	return high;
+}
+
+static _Noreturn void fail_runner(int link, const struct error *err)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_FAILED, 0);
+
+	frame_put_text(&frame, FIELD_TEXT, err->text);
+	frame_end(&frame, at);
+	frame_send(link, &frame, NULL, 0);
+	_exit(1);
+}
+
+/* The same for a branch: confined as any runner, and with nothing in it but what the
+ * judge had. Python does not run before it has taken over what another session has. */
+static _Noreturn void become_blank(int link)
+{
+	struct error err = {0};
+	int listener = -1, high = leave_judge(link, &err);
+
+	if (err.number || confine(&listener, &err) < 0)
+		fail_runner(high, &err);
+	image_await(high, listener);
+}
+
 /* The process that will run a session's code: fenced in once more, beneath its
  * judge, which it cannot reach any more. */
 static _Noreturn void become_runner(int link, bool settled)
@@ -210,20 +247,14 @@ static _Noreturn void become_runner(int link, bool settled)
 
 	PyOS_AfterFork_Child();
 	outbox_own();
-	close(CELL_CONTROL);
-	outbox_close_verdict();
-	/* Out of the way of code that closes what it did not open. */
-	high = fcntl(link, F_DUPFD_CLOEXEC, RUNNER_LINK);
-	if (high < 0 || setsid() < 0)
-		fail(&err, errno, "cell: make the runner");
-	close(link);
+	high = leave_judge(link, &err);
 	if (err.number || (settled && rehearsal_open(&err) < 0) || confine(&listener, &err) < 0)
-		goto failed;
+		fail_runner(high, &err);
 	interpreter_prepare_caches();
 	if (hygiene_refresh(&err) < 0 || hygiene_streams(&err) < 0 ||
 	    stopframes_install(&err) < 0 || heed_interrupts(&err) < 0 ||
 	    (settled && rehearse(false, &err) < 0))
-		goto failed;
+		fail_runner(high, &err);
 	at = frame_begin(&frame, MESSAGE_PARKED, 0);
 	frame_end(&frame, at);
 	if (frame_send(high, &frame, &listener, 1) < 0)
@@ -232,12 +263,6 @@ static _Noreturn void become_runner(int link, bool settled)
 	if (run_enter_workspace() < 0)
 		_exit(1);
 	turn_loop(high);
-failed:
-	at = frame_begin(&frame, MESSAGE_FAILED, 0);
-	frame_put_text(&frame, FIELD_TEXT, err.text);
-	frame_end(&frame, at);
-	frame_send(high, &frame, NULL, 0);
-	_exit(1);
 }
 
 /* The cell of a session: splits into judge and runner (session.c) before any user
@@ -246,8 +271,12 @@ static void become_session(const struct frame *fork_cell, bool settled, struct b
 			   struct error *err)
 {
 	struct process runner = {.pidfd = -1, .socket = -1};
+	bool branch = frame_number(fork_cell, FIELD_BRANCH);
+	struct span changed = {NULL, 0};
 	int pair[2], fds[FRAME_FDS_MAX];
+	struct reader fields;
 	struct frame frame;
+	struct field field;
 	size_t count = 0;
 	uint64_t memory_bytes = 0;
 	int r = apply_limits(fork_cell, true, &memory_bytes, err);
@@ -269,6 +298,8 @@ static void become_session(const struct frame *fork_cell, bool settled, struct b
 	runner.pid = fork();
 	if (runner.pid == 0) {
 		close(pair[0]);
+		if (branch)
+			become_blank(pair[1]);
 		become_runner(pair[1], settled);
 	}
 	PyOS_AfterFork_Parent();
@@ -292,7 +323,15 @@ static void become_session(const struct frame *fork_cell, bool settled, struct b
 		refuse(err, EPROTO, "%s", text);
 		return;
 	}
-	session_judge(&runner, fds[0], memory_bytes, err);
+	fields = frame_fields(&frame);
+	while (branch && frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_DATA)
+			changed = field.value;
+	if (branch && changed.length == 0) {
+		refuse(err, EPROTO, "cell: the branch knows nothing of its template");
+		return;
+	}
+	session_judge(&runner, fds[0], memory_bytes, changed, err);
 }
 
 void cell_become(const int *fds, const struct error *failed, const struct frame *fork_cell,
@@ -338,8 +377,14 @@ void cell_become(const int *fds, const struct error *failed, const struct frame 
 	/* One that was made for a run that waits already has no time for it. */
 	if (settled && LEFT_OUT != MEASURE_CELL_REHEARSAL && rehearse(false, &err) < 0)
 		goto failed;
-	if (settled)
+	if (settled) {
+		/* Where the word to go will be. */
+		volatile uint8_t *first = buffer->data;
+		uint8_t byte = *first;
+
+		*first = byte;
 		outbox_touch();
+	}
 	say(MESSAGE_PARKED, NULL, said, 2);
 	close(said[SELF]);
 	close(said[LISTENER]);

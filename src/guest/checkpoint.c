@@ -18,7 +18,7 @@
  *
  * All of this runs in memory that user code may have written to: it decides
  * nothing but what this session finds when it returns. */
-#include "guest/guest.h"
+#include "guest/image.h"
 
 #include "base/cleanup.h"
 
@@ -157,6 +157,25 @@ static void part_file(int fd, const struct stat *info)
 	replace(fd, again);
 }
 
+/* One that others find by its address, or a connection to one: it cannot be in two
+ * places. */
+static bool has_address(int fd)
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof address;
+
+	if (getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+		return false;
+	if (address.ss_family != AF_UNIX || length > sizeof address.ss_family)
+		return true;
+	length = sizeof address;
+	return getpeername(fd, (struct sockaddr *)&address, &length) == 0 &&
+	       length > sizeof address.ss_family;
+}
+
+/* Why no branch can be made of this state, or "". */
+static char obstacle[64];
+
 /* Returns how many were lost. `keep` stays as it is. */
 static unsigned part_descriptors(int keep)
 {
@@ -183,6 +202,9 @@ static unsigned part_descriptors(int keep)
 		if (S_ISREG(info.st_mode)) {
 			part_file(numbers[i], &info);
 		} else if (dead >= 0) {
+			if (S_ISSOCK(info.st_mode) && has_address(numbers[i]))
+				snprintf(obstacle, sizeof obstacle,
+					 "a socket is open (descriptor %d)", numbers[i]);
 			replace(numbers[i], dead);
 			lost++;
 		}
@@ -221,10 +243,18 @@ static void part_memory(void)
 
 /* --- parking and resuming ------------------------------------------------- */
 
+/* A message on the stack: what is being compared and told (image_send.c) must not
+ * change by allocating. */
+#define MESSAGE_ON_STACK(space)                                                      \
+	{                                                                            \
+		.data = (space), .capacity = sizeof(space), .ceiling = sizeof(space) \
+	}
+
 /* "I am here", with a descriptor of the process itself. */
 static int say_here(int socket, const char *lost, uint64_t cpu_us)
 {
-	autobytes frame = {0};
+	uint8_t space[512];
+	struct bytes frame = MESSAGE_ON_STACK(space);
 	size_t at = frame_begin(&frame, MESSAGE_PARKED, 0);
 	autofd self = pidfd_open(getpid(), 0);
 
@@ -237,7 +267,8 @@ static int say_here(int socket, const char *lost, uint64_t cpu_us)
 
 static int say_refused(int socket, const char *why)
 {
-	autobytes frame = {0};
+	uint8_t space[512];
+	struct bytes frame = MESSAGE_ON_STACK(space);
 	size_t at = frame_begin(&frame, MESSAGE_FAILED, 0);
 
 	frame_put_text(&frame, FIELD_TEXT, why);
@@ -245,15 +276,19 @@ static int say_refused(int socket, const char *why)
 	return frame_send(socket, &frame, NULL, 0);
 }
 
-/* The new runner: what a fork of CPython needs, and that it is not its sibling. */
-static void become_runner(const sigset_t *signals, const char *lost, int link)
+/* The new runner: what a fork of CPython needs, and that it is not its sibling, unless
+ * in the random numbers that it draws. */
+static void become_runner(const sigset_t *signals, const char *lost, int link, bool same_random)
 {
+	PyObject *random = same_random ? hygiene_keep_random() : NULL;
 	struct error err = {0};
+	int r;
 
 	sigprocmask(SIG_SETMASK, signals, NULL);
 	PyOS_AfterFork_Child();
 	outbox_own();
-	if (hygiene_refresh(&err) < 0 || stopframes_install(&err) < 0) {
+	r = same_random ? hygiene_refresh_but_random(random, &err) : hygiene_refresh(&err);
+	if (r < 0 || stopframes_install(&err) < 0) {
 		say_refused(link, err.text);
 		_exit(1);
 	}
@@ -277,11 +312,39 @@ static int fork_patiently(int patience_ms, uint64_t *ret_cpu_us)
 	return r;
 }
 
+/* First, whether a branch can be made, and what it will take; then, with a pipe, all
+ * that this process is. */
+static void take_part(int socket, const struct frame *frame, int *fds, size_t count)
+{
+	struct span wanted = {NULL, 0};
+	struct reader fields = frame_fields(frame);
+	struct field field;
+
+	if (count == 0) {
+		const char *why = obstacle[0] ? obstacle : image_obstacle();
+
+		if (why)
+			say_refused(socket, why);
+		else
+			say_here(socket, "", 0);
+		if (!why)
+			image_compare();
+		return;
+	}
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_DATA)
+			wanted = field.value;
+	/* True in a process of the branch, which is no different from now on. */
+	if (!image_send(fds[0], wanted, socket))
+		close(fds[0]);
+	say_here(socket, "", 0);
+}
+
 /* Waits for the word to resume; returns in the runners that are forked then, with
  * their link to the judge. */
 static int park(int socket)
 {
-	static struct bytes buffer;
+	struct bytes buffer = MESSAGE_ON_STACK(image_area.message);
 	char lost[100] = "";
 	sigset_t all, before;
 	unsigned count;
@@ -289,6 +352,7 @@ static int park(int socket)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	setsid(); /* what is sent to the group of the runner is not meant */
+	obstacle[0] = '\0';
 	count = part_descriptors(socket);
 	part_memory();
 	if (count > 0)
@@ -303,13 +367,18 @@ static int park(int socket)
 		uint64_t cpu_us;
 
 		r = frame_receive(socket, &buffer, &frame, fds, &fd_count);
+		if (r == 1 && frame.type == MESSAGE_BRANCH && fd_count <= 1) {
+			take_part(socket, &frame, fds, fd_count);
+			continue;
+		}
 		if (r != 1 || frame.type != MESSAGE_RESUME || fd_count != 1)
 			_exit(0); /* nobody needs it any more */
 		link = fds[0];
+		image_will_fork();
 		r = fork_patiently(SESSION_FORK_WAIT_MS, &cpu_us);
 		if (r == 0) {
 			close(socket);
-			become_runner(&before, lost, link);
+			become_runner(&before, lost, link, frame_number(&frame, FIELD_MORE));
 			return link;
 		}
 		if (r < 0)

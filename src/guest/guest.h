@@ -76,6 +76,7 @@ enum measure {
 	MEASURE_CELL_REHEARSAL,
 	MEASURE_PREPARED_STREAMS,
 	MEASURE_NUMPY_IN_PLACE,
+	MEASURE_HUGE_INTERPRETER,
 };
 #ifndef LEFT_OUT
 #define LEFT_OUT MEASURE_NONE
@@ -85,6 +86,10 @@ enum measure {
 
 /* After fork, before user code: no two cells alike. Fails closed. Stage: cell. */
 int hygiene_refresh(struct error *err);
+/* In a branch that is to draw the same random numbers: around the fork's own handlers
+ * and instead of the above. The state is a new reference, NULL without the module. */
+PyObject *hygiene_keep_random(void);
+int hygiene_refresh_but_random(PyObject *state, struct error *err);
 /* Makes the streams of future cells and finds what each will renew, after
  * everything else that could use them. Stage: template. */
 int hygiene_prepare(struct error *err);
@@ -105,6 +110,9 @@ int print_install(struct error *err);
 
 /* Maps the mailbox; its descriptor may then be closed. Stage: cell. */
 int outbox_open(int fd, struct error *err);
+/* Where it is mapped, in this process; and that it was moved. */
+void *outbox_place(size_t *ret_size);
+void outbox_moved(void *place);
 /* Makes the pages be there that the next request and response begin with. */
 void outbox_touch(void);
 struct span outbox_request(void);
@@ -163,6 +171,8 @@ struct span run_source(void);
 /* The parts of a run that its rehearsal goes through, too. */
 
 void run_set_source(struct span code);
+/* Where the run's order is. */
+struct order *run_order(void);
 /* The workspace becomes the first entry of sys.path. */
 int run_enter_workspace(void);
 /* The last statement apart, if it is an expression; else NULL. */
@@ -217,6 +227,9 @@ int judge_each(struct span request, const struct policy *policy,
 int judge_turn(struct verdict *ret_verdict, struct error *err);
 /* What the next code may name: a runner says, at the end of a run, what its module holds. */
 void judge_take_names(const struct frame *done);
+/* All of them, each with its NUL; and those that another judge knew. */
+struct span judge_names(void);
+int judge_know_names(struct span known);
 
 /* session.c, turn.c, checkpoint.c: a cell that stays. See the tops of these files. */
 
@@ -230,10 +243,10 @@ struct process {
 };
 
 /* Serves the warden until it is gone; returns only with what failed before.
- * memory_bytes is the session's limit. Stage:
- * the judge, confined. */
+ * memory_bytes is the session's limit. `changed` is not empty in a branch, whose runner
+ * has yet to take over: what that process said. Stage: the judge, confined. */
 void session_judge(const struct process *runner, int listener, uint64_t memory_bytes,
-		   struct error *err);
+		   struct span changed, struct error *err);
 /* Runs what the judge sends until it is gone. Stage: the runner, confined. */
 _Noreturn void turn_loop(int link);
 /* "<run 3>" while a session's code runs, else NULL. */

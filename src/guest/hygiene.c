@@ -139,17 +139,44 @@ static int stir_openssl(void)
 	return result ? 0 : -1;
 }
 
-int hygiene_refresh(struct error *err)
+static int refresh_others(struct error *err)
 {
-	int r = legacy.key ? seed_legacy() : call_seed(names.numpy_random);
-
-	if (r < 0 || call_seed(names.random) < 0 || stir_openssl() < 0 ||
-	    set_none(names.tempfile, names.name_sequence) < 0 ||
+	if (stir_openssl() < 0 || set_none(names.tempfile, names.name_sequence) < 0 ||
 	    set_none(names.tempfile, names.tempdir) < 0 || set_none(names.uuid, names.node) < 0 ||
 	    set_none(names.uuid, names.timestamp) < 0)
 		return interpreter_error(err, "cell: hygiene");
 	tzset();
 	return 0;
+}
+
+int hygiene_refresh(struct error *err)
+{
+	int r = legacy.key ? seed_legacy() : call_seed(names.numpy_random);
+
+	if (r < 0 || call_seed(names.random) < 0)
+		return interpreter_error(err, "cell: hygiene");
+	return refresh_others(err);
+}
+
+PyObject *hygiene_keep_random(void)
+{
+	PyObject *random = names_loaded(names.random);
+	PyObject *state = random ? PyObject_CallMethod(random, "getstate", NULL) : NULL;
+
+	PyErr_Clear();
+	return state;
+}
+
+int hygiene_refresh_but_random(PyObject *state, struct error *err)
+{
+	PyObject *random = names_loaded(names.random), *result = Py_None;
+
+	if (random && state)
+		result = PyObject_CallMethod(random, "setstate", "(O)", state);
+	Py_XDECREF(state);
+	if (!result)
+		return interpreter_error(err, "cell: keep the random state");
+	return refresh_others(err);
 }
 
 /* A text stream on descriptor `fd` as `python -u` makes it: what was printed

@@ -117,6 +117,17 @@ void judge_take_names(const struct frame *frame)
 	}
 }
 
+struct span judge_names(void)
+{
+	return bytes_span(&variables);
+}
+
+int judge_know_names(struct span known)
+{
+	bytes_clear(&variables);
+	return bytes_append(&variables, known.data, known.length);
+}
+
 static size_t list_names(const char *known[SESSION_NAMES_MAX])
 {
 	size_t count = 0;

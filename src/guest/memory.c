@@ -7,6 +7,9 @@
  * aligned region, and when the template has settled, region and heap are made of
  * huge pages where the kernel can (MADV_COLLAPSE, Linux 6.1).
  *
+ * What maps a file is not copied by a fork. So the interpreter's own code, which
+ * every cell runs at once, is moved into huge pages, too.
+ *
  * A cell copies every page that it writes to. What it allocates would go into
  * holes that the template's life left all over its memory; so these are used up
  * before the first fork, and what a cell allocates lies side by side. */
@@ -15,6 +18,7 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -71,21 +75,31 @@ static void arena_free(void *context, void *arena, size_t size)
 		munmap(arena, size);
 }
 
-void memory_prepare(void)
+/* Private memory that begins where a huge page may, or NULL. */
+static uint8_t *map_aligned(size_t length)
 {
-	PyObjectArenaAllocator allocator = {.alloc = arena_alloc, .free = arena_free};
-	uint8_t *whole = mmap(NULL, REGION_BYTES + HUGE_PAGE, PROT_READ | PROT_WRITE,
+	uint8_t *whole = mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *aligned;
 	size_t ahead;
 
 	if (whole == MAP_FAILED)
-		return;
+		return NULL;
 	ahead = (HUGE_PAGE - (uintptr_t)whole % HUGE_PAGE) % HUGE_PAGE;
+	aligned = whole + ahead;
+	munmap(aligned + length, HUGE_PAGE - ahead);
 	if (ahead > 0)
 		munmap(whole, ahead);
-	if (ahead < HUGE_PAGE)
-		munmap(whole + ahead + REGION_BYTES, HUGE_PAGE - ahead);
-	region = region_next = whole + ahead;
+	return aligned;
+}
+
+void memory_prepare(void)
+{
+	PyObjectArenaAllocator allocator = {.alloc = arena_alloc, .free = arena_free};
+
+	region = region_next = map_aligned(REGION_BYTES);
+	if (!region)
+		return;
 	region_end = region + REGION_BYTES;
 	PyObject_SetArenaAllocator(&allocator);
 }
@@ -140,6 +154,68 @@ static void collapse(uint8_t *from, const uint8_t *to)
 			return;
 }
 
+struct program {
+	uintptr_t from, to;
+};
+
+/* What of the library, or program, that holds the interpreter is never written to: from
+ * its first byte, without a gap. */
+static int find_interpreter(struct dl_phdr_info *object, size_t size, void *user)
+{
+	uintptr_t inside = (uintptr_t)&Py_CompileString, page = (uintptr_t)getpagesize();
+	struct program found = {0}, *ret_program = user;
+
+	for (size_t i = 0; i < object->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+		uintptr_t from = object->dlpi_addr + part->p_vaddr;
+
+		if (part->p_type != PT_LOAD)
+			continue;
+		if (part->p_flags & PF_W || (found.to && from - found.to >= page))
+			break;
+		if (found.to == 0)
+			found.from = from;
+		found.to = from + part->p_memsz;
+	}
+	if (inside < found.from || inside >= found.to)
+		return 0;
+	*ret_program = found;
+	return 1;
+}
+
+/* A fork leaves out the entries of what maps a file, and a cell then takes a fault for
+ * every few pages of the interpreter's code and constants. As far as these fill huge
+ * pages they are moved into some of the template's own, whose entries are copied. */
+static void make_interpreter_huge(void)
+{
+	struct program program = {0};
+	uint8_t *copy;
+	size_t length;
+
+	if (dl_iterate_phdr(find_interpreter, &program) != 1)
+		return;
+	program.from = (program.from + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	program.to = program.to / HUGE_PAGE * HUGE_PAGE;
+	if (program.to <= program.from)
+		return;
+	length = program.to - program.from;
+	copy = map_aligned(length);
+	if (!copy)
+		return;
+	madvise(copy, length, MADV_HUGEPAGE);
+	memcpy(copy, (const void *)program.from, length);
+	/* In small pages it would cost more than it gives. */
+	if (madvise(copy, length, MADV_COLLAPSE) < 0 ||
+	    mprotect(copy, length, PROT_READ | PROT_EXEC) < 0) {
+		munmap(copy, length);
+		return;
+	}
+	if (mremap(copy, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)program.from) ==
+	    MAP_FAILED)
+		abort(); /* what was there may be gone */
+	__builtin___clear_cache((char *)program.from, (char *)program.to);
+}
+
 void memory_settle(bool thoroughly)
 {
 	uint8_t *end;
@@ -156,6 +232,8 @@ void memory_settle(bool thoroughly)
 			munmap(end, (size_t)(region_end - end));
 		region_end = end;
 	}
+	if (thoroughly && LEFT_OUT != MEASURE_HUGE_INTERPRETER)
+		make_interpreter_huge();
 	if (thoroughly && LEFT_OUT != MEASURE_HUGE_PAGES) {
 		collapse(region, region_end);
 		collapse((uint8_t *)sbrk(0) - mallinfo2().arena, sbrk(0));

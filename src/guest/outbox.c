@@ -26,6 +26,17 @@ int outbox_open(int fd, struct error *err)
 	return mailbox ? 0 : -err->number;
 }
 
+void *outbox_place(size_t *ret_size)
+{
+	*ret_size = MAILBOX_BYTES;
+	return mailbox;
+}
+
+void outbox_moved(void *place)
+{
+	mailbox = place;
+}
+
 void outbox_touch(void)
 {
 	volatile uint8_t *response = area(MAILBOX_RESPONSE_AT);

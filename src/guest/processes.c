@@ -111,7 +111,7 @@ unsigned processes_kill_others(bool (*is_kept)(pid_t pid, pid_t parent))
 	return killed;
 }
 
-int process_send_pair(int receiver, enum message type, struct process *ret_process)
+int process_send_pair(int receiver, enum message type, uint64_t more, struct process *ret_process)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, (uint16_t)type, 0);
@@ -119,6 +119,8 @@ int process_send_pair(int receiver, enum message type, struct process *ret_proce
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
+	if (more)
+		frame_put_number(&frame, FIELD_MORE, more);
 	frame_end(&frame, at);
 	r = frame_send(receiver, &frame, &pair[1], 1);
 	close(pair[1]);

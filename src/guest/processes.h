@@ -16,7 +16,7 @@ bool processes_are_dying(void);
 unsigned processes_kill_others(bool (*is_kept)(pid_t pid, pid_t parent));
 /* Sends a message with one end of a fresh pair of sockets; the process that will have
  * it is not known yet, its other end is in *ret_process. 0 or a negative errno. */
-int process_send_pair(int receiver, enum message type, struct process *ret_process);
+int process_send_pair(int receiver, enum message type, uint64_t more, struct process *ret_process);
 /* When memory is out the kernel takes the code's processes first. A courtesy: the
  * session ends when it is taken in spite of it. */
 void process_protect(pid_t pid);

@@ -135,6 +135,26 @@ static PyObject *make_globals(void)
 	return module ? PyDict_Copy(PyModule_GetDict(module)) : NULL;
 }
 
+/* Puts arguments into sys.argv, and clears a name of __main__, as a run does. What was
+ * there is there again afterwards. */
+static int rehearse_main(const struct order *order)
+{
+	PyObject *main = PyImport_AddModule("__main__"); /* borrowed */
+	PyObject *globals = main ? PyModule_GetDict(main) : NULL;
+	PyObject *name = PyUnicode_InternFromString("__doc__");
+	PyObject *document = globals && name ? Py_XNewRef(PyDict_GetItem(globals, name)) : NULL;
+	PyObject *arguments = Py_XNewRef(PySys_GetObject("argv"));
+	int r = -1;
+
+	if (document && arguments && PySys_SetObject("argv", order->arguments) == 0 &&
+	    PySys_SetObject("argv", arguments) == 0 && PyDict_SetItem(globals, name, Py_False) == 0)
+		r = PyDict_SetItem(globals, name, document);
+	Py_XDECREF(name);
+	Py_XDECREF(document);
+	Py_XDECREF(arguments);
+	return r;
+}
+
 static int leave_workspace(void)
 {
 	PyObject *path = PySys_GetObject("path"); /* borrowed */
@@ -150,7 +170,7 @@ static int go_through(const struct order *order, bool failing_too, struct error 
 	PyObject *value;
 	int r = 0;
 
-	if (!globals || run_enter_workspace() < 0)
+	if (!globals || rehearse_main(order) < 0 || run_enter_workspace() < 0)
 		return interpreter_error(err, "rehearsal");
 	audit_arm(&order->policy, &order->context);
 	run_set_source(order->code);
@@ -176,7 +196,7 @@ static int go_through(const struct order *order, bool failing_too, struct error 
 
 int rehearse(bool thoroughly, struct error *err)
 {
-	struct order order = {0};
+	struct order *order = run_order();
 	autobytes code = {0};
 	autobytes request = {0};
 	int kept[2] = {-1, -1}, r;
@@ -193,13 +213,13 @@ int rehearse(bool thoroughly, struct error *err)
 	if (begin_silence(kept) < 0)
 		return fail(err, errno, "rehearsal: standard streams");
 	outbox_mute(true);
-	if (order_read(bytes_span(&request), &order) < 0)
+	if (order_read(bytes_span(&request), order) < 0)
 		r = interpreter_error(err, "rehearsal: read the request");
 	if (r == 0)
-		r = verify_code(&order, err);
+		r = verify_code(order, err);
 	if (r == 0)
-		r = go_through(&order, thoroughly, err);
-	order_free(&order);
+		r = go_through(order, thoroughly, err);
+	order_free(order);
 	display_forget();
 	outbox_mute(false);
 	if (end_silence(kept) < 0 && r == 0)

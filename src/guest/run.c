@@ -199,6 +199,8 @@ int run_prepare(struct error *err)
 	expression_statement = take("_ast", "Expr");
 	run_exit_functions = take("atexit", "_run_exitfuncs");
 	collect = take("gc", "collect");
+	/* Never freed: a cell would write to where it lies. */
+	Py_XINCREF(PySys_GetObject("argv"));
 	file_name = PyUnicode_InternFromString(RUN_FILE_NAME);
 	mode_exec = PyUnicode_InternFromString("exec");
 	mode_eval = PyUnicode_InternFromString("eval");
@@ -221,12 +223,20 @@ int run_enter_workspace(void)
 	return r;
 }
 
+/* The audit hook reads it until the end. */
+static struct order order;
+
+struct order *run_order(void)
+{
+	return &order;
+}
+
 /* main.py, argv, path and the module that the code will be. */
-static PyObject *set_up(const struct order *order)
+static PyObject *set_up(void)
 {
 	PyObject *module = PyImport_AddModule("__main__"); /* borrowed */
 
-	if (!module || write_main(source) < 0 || PySys_SetObject("argv", order->arguments) < 0 ||
+	if (!module || write_main(source) < 0 || PySys_SetObject("argv", order.arguments) < 0 ||
 	    run_enter_workspace() < 0)
 		return NULL;
 	return PyModule_GetDict(module);
@@ -348,7 +358,6 @@ static _Noreturn void give_up(const char *what)
 
 void run_request(struct span request)
 {
-	static struct order order; /* the audit hook reads it until the end */
 	struct error err = {0};
 	struct span judged;
 	PyObject *globals;
@@ -368,7 +377,7 @@ void run_request(struct span request)
 		unlink(RUN_FILE_NAME);
 		outbox_finish(0);
 	}
-	globals = set_up(&order);
+	globals = set_up();
 	if (!globals)
 		give_up("the code cannot be set up");
 	audit_arm(&order.policy, &order.context);

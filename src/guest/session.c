@@ -32,12 +32,12 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/memfile.h"
+#include "guest/branch.h"
+#include "guest/kept.h"
 #include "guest/processes.h"
-#include "guest/snapshot.h"
 #include "guest/standby.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,17 +48,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct checkpoint {
-	struct process process;
-	struct snapshot *files; /* the workspace then; NULL: it was too large to keep */
-	uint64_t run;           /* made behind it */
-	bool latest, previous;
-	char name[SESSION_NAME_BYTES_MAX + 1]; /* "": none */
-};
-
-/* The latest, the one before it, and one that is just coming in. */
-#define CHECKPOINTS_MAX (SESSION_CHECKPOINTS_MAX + 3)
-
 enum judge_state { IDLE, RUNNING, LOST };
 
 static struct {
@@ -66,10 +55,7 @@ static struct {
 	struct process runner;
 	struct process coming; /* a checkpoint on its way; socket -1: none */
 	struct process next;   /* a runner on its way */
-	struct checkpoint kept[CHECKPOINTS_MAX];
-	size_t count;
-	struct snapshot *files; /* of the workspace, when it was last looked at */
-	int workspace, signals;
+	int signals;
 	uint64_t run, covered;    /* the last that began, and that a checkpoint knows */
 	uint64_t lost_to;         /* the last of which something may be lost */
 	bool returning;           /* it was asked for: nothing is lost by it */
@@ -84,9 +70,11 @@ static struct {
 	bool hurried;             /* one run follows the other */
 	char why[80];             /* none could be made */
 	unsigned killed;          /* processes beside the runner */
-	uint64_t memory_bytes;    /* the session's limit */
+	bool blank;               /* a branch: its runner has yet to take over */
+	bool branch_waits;        /* for the checkpoint that is due */
+	uint64_t branch_asked;    /* the number of what the answer is to */
 	char files_failed[160];   /* why they could not be brought back */
-} session = {.workspace = -1, .coming.socket = -1, .next.socket = -1};
+} session = {.coming.socket = -1, .next.socket = -1};
 
 /* --- saying ---------------------------------------------------------------- */
 
@@ -117,95 +105,25 @@ static void say_acted(const char *failed)
 
 	if (failed)
 		frame_put_text(&frame, FIELD_TEXT, failed);
-	for (size_t i = 0; !failed && i < session.count; i++)
-		if (session.kept[i].name[0])
-			frame_put_text(&frame, FIELD_CHECKPOINT, session.kept[i].name);
+	else
+		kept_put_names(&frame);
 	frame_end(&frame, at);
 	send_or_end(&frame, NULL, 0);
 }
 
 /* --- checkpoints ----------------------------------------------------------- */
 
-static struct checkpoint *find_kept(enum checkpoint_choice choice, const char *name)
-{
-	for (size_t i = 0; i < session.count; i++) {
-		struct checkpoint *kept = &session.kept[i];
-
-		if ((choice == CHECKPOINT_LATEST && kept->latest) ||
-		    (choice == CHECKPOINT_PREVIOUS && kept->previous) ||
-		    (choice == CHECKPOINT_NAMED && strcmp(kept->name, name) == 0))
-			return kept;
-	}
-	return NULL;
-}
-
-static void forget(size_t index)
-{
-	struct checkpoint *kept = &session.kept[index];
-
-	process_kill(&kept->process);
-	snapshot_release(kept->files);
-	session.kept[index] = session.kept[--session.count];
-}
-
-static void forget_unused(void)
-{
-	for (size_t i = session.count; i-- > 0;)
-		if (!session.kept[i].latest && !session.kept[i].previous &&
-		    !session.kept[i].name[0])
-			forget(i);
-}
-
-static void make_previous(struct checkpoint *kept)
-{
-	for (size_t i = 0; i < session.count; i++) {
-		session.kept[i].previous = &session.kept[i] == kept;
-		session.kept[i].latest = false;
-	}
-}
-
-/* What the files of a named checkpoint may take: they are memory of the session that
- * nothing but dropping gives back. */
-static uint64_t room_for_files(void)
-{
-	uint64_t all = session.memory_bytes / SESSION_SNAPSHOTS_SHARE, used = 0;
-
-	for (size_t i = 0; i < session.count; i++)
-		if (session.kept[i].name[0])
-			used += snapshot_bytes(session.kept[i].files);
-	return used < all ? all - used : 0;
-}
-
-/* The workspace as it is, if it is small; kept files are shared by all checkpoints
- * between which nothing changed. */
-static struct snapshot *look_at_files(bool by_name, const char **ret_refused)
-{
-	const struct snapshot_bounds bounds = {
-		.bytes = by_name ? room_for_files() : SESSION_SNAPSHOT_BYTES,
-		.entries = by_name ? SESSION_SNAPSHOT_ENTRIES_MAX : SESSION_SNAPSHOT_ENTRIES,
-	};
-	/* What is written through a map of a file changes no time of it. */
-	struct snapshot *before = process_maps_files(session.runner.pid) ? NULL : session.files;
-	struct snapshot *taken = snapshot_take(session.workspace, &bounds, before, ret_refused);
-
-	snapshot_release(session.files);
-	session.files = snapshot_share(taken);
-	return taken;
-}
-
 static void ask_checkpoint(void)
 {
-	const char *refused;
-
 	session.due = false;
-	if (session.coming.socket >= 0 || session.count == CHECKPOINTS_MAX)
+	if (session.coming.socket >= 0 || kept_is_full())
 		return;
-	if (process_send_pair(session.runner.socket, MESSAGE_CHECKPOINT, &session.coming) < 0)
+	if (process_send_pair(session.runner.socket, MESSAGE_CHECKPOINT, 0, &session.coming) < 0)
 		return;
 	session.asked_us = now_us();
 	session.forking = true;
 	/* While it forks. Nothing runs but threads that the code left. */
-	snapshot_release(look_at_files(false, &refused));
+	kept_look_at_files(session.runner.pid);
 }
 
 static void end_coming(const char *why)
@@ -224,31 +142,18 @@ static void on_coming(void)
 	static struct bytes buffer;
 	int fds[FRAME_FDS_MAX];
 	char why[80] = "it did not answer";
-	struct checkpoint *previous = find_kept(CHECKPOINT_LATEST, NULL);
 	struct frame frame;
 	size_t count = 0;
 	int r = frame_receive(session.coming.socket, &buffer, &frame, fds, &count);
 
 	if (r == 1 && frame.type == MESSAGE_PARKED && count == 1) {
-		struct checkpoint *kept = &session.kept[session.count];
-
 		session.coming.pidfd = fds[0];
 		session.coming.pid = descriptors_pid(fds[0]);
-		make_previous(previous);
-		*kept = (struct checkpoint){
-			.process = session.coming,
-			.files = snapshot_share(session.files),
-			.run = session.run,
-			.latest = true,
-		};
-		session.count++;
-		session.coming = (struct process){.pidfd = -1, .socket = -1};
+		standby_follow(&kept_add(&session.coming)->process);
 		session.covered = session.run;
 		session.ran_us = 0;
 		session.why[0] = '\0';
-		process_protect(kept->process.pid);
-		standby_follow(&kept->process);
-		forget_unused();
+		kept_forget_unused();
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -375,7 +280,7 @@ static size_t count_ours(void)
 {
 	if (processes_are_dying() || standby_count() < 0)
 		return 0;
-	return 1 + session.count + (size_t)standby_count();
+	return 1 + kept_count() + (size_t)standby_count();
 }
 
 static void lose_runner(int status)
@@ -402,9 +307,7 @@ static void reap(void)
 		}
 		if (standby_is(pid))
 			standby_forget();
-		for (size_t i = session.count; i-- > 0;)
-			if (session.kept[i].process.pid == pid)
-				forget(i);
+		kept_reaped(pid);
 		process_reaped(pid);
 	}
 	if (lost)
@@ -413,19 +316,11 @@ static void reap(void)
 
 /* --- returning ------------------------------------------------------------- */
 
-static bool is_checkpoint(pid_t pid)
-{
-	for (size_t i = 0; i < session.count; i++)
-		if (session.kept[i].process.pid == pid)
-			return true;
-	return false;
-}
-
 /* A checkpoint's child is its helper: killed while it forks it would leave locks that
  * nobody gives back, and nothing could be forked of the checkpoint any more. */
 static bool is_ours(pid_t pid, pid_t parent)
 {
-	return pid == getpid() || is_checkpoint(pid) || is_checkpoint(parent) || standby_is(pid) ||
+	return pid == getpid() || kept_has(pid) || kept_has(parent) || standby_is(pid) ||
 	       process_is_dying(pid);
 }
 
@@ -445,7 +340,7 @@ static struct checkpoint *find_meant(const struct frame *frame)
 	/* No checkpoint knows of the last run: the latest is from before it. */
 	if (choice == CHECKPOINT_PREVIOUS && session.covered < session.run)
 		choice = CHECKPOINT_LATEST;
-	kept = find_kept(choice, name);
+	kept = kept_find(choice, name);
 	if (!kept)
 		say_acted(missing[choice]);
 	return kept;
@@ -468,7 +363,7 @@ static void on_clear(const struct frame *frame)
 
 static void put_lost(struct bytes *frame, const char *lost)
 {
-	const struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL);
+	const struct checkpoint *kept = kept_find(CHECKPOINT_LATEST, NULL);
 	char text[SESSION_LOST_MAX];
 
 	if (lost[0])
@@ -504,7 +399,7 @@ static void go_on(const char *lost)
 	frame_end(&answer, at);
 	session.covered = session.run;
 	send_or_end(&answer, &session.runner.pidfd, 1);
-	forget_unused();
+	kept_forget_unused();
 }
 
 static void on_resume(const struct frame *frame)
@@ -512,31 +407,23 @@ static void on_resume(const struct frame *frame)
 	enum checkpoint_choice choice = (enum checkpoint_choice)frame_number(frame, FIELD_NUMBER);
 	struct checkpoint *kept = find_meant(frame);
 	char lost[SESSION_LOST_MAX];
+	struct error err = {0};
 	bool ready;
 
 	session.files_failed[0] = '\0';
 	if (!kept)
 		return;
-	if (frame_number(frame, FIELD_MORE) && kept->files) {
-		struct error err = {0};
-
-		/* Nothing of the runner is left: back to the variables, at least. */
-		if (snapshot_restore(session.workspace, kept->files, &err) < 0)
-			snprintf(session.files_failed, sizeof session.files_failed, "%.159s",
-				 err.text);
-	}
+	/* Nothing of the runner is left: back to the variables, at least. */
+	if (frame_number(frame, FIELD_MORE) && kept_restore_files(kept, &err) < 0)
+		snprintf(session.files_failed, sizeof session.files_failed, "%.159s", err.text);
 	ready = standby_take(&kept->process, &session.next, lost);
-	if (!ready && process_send_pair(kept->process.socket, MESSAGE_RESUME, &session.next) < 0) {
+	if (!ready &&
+	    process_send_pair(kept->process.socket, MESSAGE_RESUME, 0, &session.next) < 0) {
 		say_acted("the checkpoint does not answer");
 		return;
 	}
 	session.returning = choice != CHECKPOINT_LATEST;
-	/* What is returned to is what a crash returns to. */
-	for (size_t i = 0; i < session.count; i++) {
-		if (choice != CHECKPOINT_LATEST)
-			session.kept[i].previous = false;
-		session.kept[i].latest = &session.kept[i] == kept;
-	}
+	kept_return_to(kept, session.returning);
 	standby_follow(&kept->process);
 	if (!session.returning)
 		standby_expect();
@@ -574,51 +461,93 @@ static void on_next(void)
 static void on_checkpoint(const struct frame *frame)
 {
 	char name[SESSION_NAME_BYTES_MAX + 1] = "", why[160];
-	struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL), *before;
-	const char *refused = NULL;
-	struct snapshot *files;
-	size_t named = 0;
+	struct checkpoint *latest = kept_find(CHECKPOINT_LATEST, NULL);
 
 	frame_text(frame, FIELD_NAME, name, sizeof name);
-	before = find_kept(CHECKPOINT_NAMED, name);
-	for (size_t i = 0; i < session.count; i++)
-		named += session.kept[i].name[0] != '\0' && &session.kept[i] != before;
 	if (frame_number(frame, FIELD_MORE)) { /* drop it */
-		if (before)
-			before->name[0] = '\0';
-		forget_unused();
-		say_acted(before ? NULL : "there is no checkpoint of this name");
+		say_acted(kept_drop_name(name));
 		return;
 	}
-	if (named == SESSION_CHECKPOINTS_MAX) {
-		snprintf(why, sizeof why, "%d checkpoints are kept already: drop one first",
-			 SESSION_CHECKPOINTS_MAX);
-		say_acted(why);
-		return;
-	}
-	if (!kept || session.covered != session.run) {
+	if (!latest || session.covered != session.run) {
 		snprintf(why, sizeof why, "no checkpoint can be made: %s",
 			 session.why[0] ? session.why : "the last one is not ready");
 		say_acted(why);
 		return;
 	}
-	/* One process may stand for several names: they are one state. */
-	if (kept->name[0] && kept != before) {
-		say_acted("this very state is kept under another name already");
+	say_acted(kept_name(latest, name, session.runner.pid));
+}
+
+/* --- branches ----------------------------------------------------------------- */
+
+static void say_branched(const char *failed)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_BRANCHED, session.branch_asked);
+
+	if (failed)
+		frame_put_text(&frame, FIELD_TEXT, failed);
+	frame_end(&frame, at);
+	send_or_end(&frame, NULL, 0);
+}
+
+/* In the session that is branched: its state is that of the latest checkpoint. */
+static void give_branch(struct span wanted, const int *fds, size_t count)
+{
+	const struct checkpoint *kept = kept_find(CHECKPOINT_LATEST, NULL);
+	struct error err = {0};
+	int r;
+
+	if (!kept || session.state != IDLE || session.covered != session.run)
+		r = refuse(&err, EINVAL, "%s",
+			   session.why[0] ? session.why : "its checkpoint is not ready");
+	else if (count == 0)
+		r = branch_ask(&kept->process, &err);
+	else
+		r = branch_give(&kept->process, session.run, wanted, fds[BRANCH_FD_FILES],
+				fds[BRANCH_FD_MEMORY], &err);
+	say_branched(r < 0 ? err.text : NULL);
+}
+
+/* In the branch: the process that took over is its checkpoint, and forks the runner. */
+static void take_branch(const int *fds, bool same_random)
+{
+	struct checkpoint *kept;
+	struct error err = {0};
+
+	if (branch_take(&session.runner, fds[BRANCH_FD_FILES], fds[BRANCH_FD_MEMORY], &session.run,
+			&err) < 0) {
+		say_branched(err.text);
 		return;
 	}
-	files = look_at_files(true, &refused);
-	if (!files) {
-		say_acted(refused);
-		return;
+	session.blank = false;
+	session.covered = session.lost_to = session.run;
+	kept_look_at_files(session.runner.pid);
+	kept = kept_add(&session.runner);
+	standby_follow(&kept->process);
+	session.state = LOST;
+	session.returning = true;
+	if (process_send_pair(kept->process.socket, MESSAGE_RESUME, same_random, &session.next) < 0)
+		say_branched("what took over does not answer");
+}
+
+static void on_branch(const struct frame *frame, const int *fds, size_t count)
+{
+	struct reader fields = frame_fields(frame);
+	struct span wanted = {NULL, 0};
+	struct field field;
+
+	session.branch_asked = frame->id;
+	while (frame_next_field(&fields, &field) == 1)
+		if (field.name == FIELD_DATA)
+			wanted = field.value;
+	if (session.blank && count == BRANCH_FD_COUNT) {
+		take_branch(fds, frame_number(frame, FIELD_MORE));
+	} else if (count == 0 && session.due) {
+		session.due_us = 0;
+		session.branch_waits = true;
+	} else {
+		give_branch(wanted, fds, count);
 	}
-	snapshot_release(kept->files);
-	kept->files = files;
-	if (before && before != kept)
-		before->name[0] = '\0';
-	snprintf(kept->name, sizeof kept->name, "%s", name);
-	forget_unused();
-	say_acted(NULL);
 }
 
 /* --- the loop --------------------------------------------------------------- */
@@ -635,7 +564,7 @@ static void on_warden(void)
 		_exit(0);
 	switch (frame.type) {
 	case MESSAGE_GO:
-		if (count == 1 && session.state == IDLE)
+		if (count == 1 && session.state == IDLE && !session.blank)
 			on_go(&frame, fds[0]);
 		break;
 	case MESSAGE_CLEAR:
@@ -646,6 +575,9 @@ static void on_warden(void)
 		break;
 	case MESSAGE_CHECKPOINT:
 		on_checkpoint(&frame);
+		break;
+	case MESSAGE_BRANCH:
+		on_branch(&frame, fds, count);
 		break;
 	default:
 		_exit(1);
@@ -689,7 +621,7 @@ static void on_time(void)
 	} else if (session.due) {
 		ask_checkpoint();
 	} else {
-		const struct checkpoint *latest = find_kept(CHECKPOINT_LATEST, NULL);
+		const struct checkpoint *latest = kept_find(CHECKPOINT_LATEST, NULL);
 
 		if (latest)
 			standby_ask(&latest->process);
@@ -726,6 +658,11 @@ static _Noreturn void keep_session(void)
 			on_time();
 			continue;
 		}
+		if (session.branch_waits && !busy) {
+			session.branch_waits = false;
+			give_branch((struct span){NULL, 0}, NULL, 0);
+			continue;
+		}
 		r = ppoll(polled, POLLED, wait_us < 0 ? NULL : &wait, NULL);
 		if (r < 0 && errno != EINTR)
 			_exit(1);
@@ -757,31 +694,33 @@ static int watch_children(struct error *err)
 	if (sigprocmask(SIG_BLOCK, &child, NULL) < 0)
 		return fail(err, errno, "session: block SIGCHLD");
 	session.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-	session.workspace = open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (session.signals < 0 || session.workspace < 0)
+	if (session.signals < 0)
 		return fail(err, errno, "session: watch children");
 	return 0;
 }
 
 void session_judge(const struct process *runner, int listener, uint64_t memory_bytes,
-		   struct error *err)
+		   struct span changed, struct error *err)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_PARKED, 0);
 	int said[3];
 
-	if (watch_children(err) < 0)
+	if (watch_children(err) < 0 || kept_open(memory_bytes, err) < 0)
 		return;
 	session.runner = *runner;
-	session.memory_bytes = memory_bytes;
+	session.blank = changed.length > 0;
+	if (session.blank)
+		frame_put(&frame, FIELD_DATA, changed.data, changed.length);
 	process_protect(getpid());
 	/* There is something to return to from the first run on. */
-	ask_checkpoint();
+	if (!session.blank)
+		ask_checkpoint();
 	while (session.coming.socket >= 0)
 		on_coming();
 	while (session.forking && session.runner.socket >= 0)
 		on_runner();
-	if (session.count == 0) {
+	if (kept_count() == 0 && !session.blank) {
 		refuse(err, EPROTO, "session: no checkpoint: %s", session.why);
 		return;
 	}

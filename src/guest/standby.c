@@ -44,7 +44,7 @@ void standby_ask(const struct process *checkpoint)
 	standby.asked_us = now_us();
 	/* One that does not listen is not asked again. */
 	if (checkpoint->pid != standby.of ||
-	    process_send_pair(checkpoint->socket, MESSAGE_RESUME, &standby.process) < 0)
+	    process_send_pair(checkpoint->socket, MESSAGE_RESUME, 0, &standby.process) < 0)
 		standby.runs = 0;
 }
 

@@ -12,9 +12,12 @@
  * gets the capabilities of that namespace by entering; the cell drops them as
  * its first act (cell.c). The template itself has none at any time.
  *
+ * Once loaded, the template stays as CPython is just before a fork: no Python runs in
+ * it any more, and each fork finds it as the first one did.
+ *
  * Should: have one thread, and no descriptor that is not on the list below.
  * Mustn't: run user code, or read a byte that a guest wrote. */
-#include "guest/guest.h"
+#include "guest/image.h"
 
 #include "base/cleanup.h"
 
@@ -226,6 +229,9 @@ static int preload(int socket, const struct frame *frame, bool *ret_settled, str
 		r = freeze(err);
 	if (r < 0)
 		return r;
+	/* Once and for all forks: what modules do before and after one in the parent would
+	 * write to huge pages that cells share, and break them up for all that follow. */
+	PyOS_BeforeFork();
 	memory_settle(*ret_settled);
 	clock_gettime(CLOCK_MONOTONIC, &ended);
 	frame_put_number(&answer, FIELD_NUMBER,
@@ -352,7 +358,9 @@ static pid_t fork_cell(const struct frame *frame, const int *fds, size_t count, 
 
 	if (check_forkable("something after the imports", (int)count, err) < 0)
 		return -err->number;
-	PyOS_BeforeFork();
+	/* A session whose template could not be remembered cannot be branched, and says so. */
+	if (frame_number(frame, FIELD_SESSION))
+		image_remember(&(struct error){0});
 	/* The helper writes to `entry` behind the compiler's back. */
 	__asm__ volatile("" : : "r"(&entry) : "memory");
 	helper = clone_sharing_memory(&args);
@@ -367,7 +375,6 @@ static pid_t fork_cell(const struct frame *frame, const int *fds, size_t count, 
 			fail(err, entry.failed_errno, "cell: %s", entry.failed_step);
 		return 0;
 	}
-	PyOS_AfterFork_Parent();
 	if (helper < 0)
 		return fail(err, (int)-helper, "template: make the helper");
 	while (waitpid((pid_t)helper, &status, 0) < 0 && errno == EINTR)

@@ -2,6 +2,7 @@
 /* credentials: see credentials.h. */
 #include "jail/credentials.h"
 
+#include "base/bounds.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -122,4 +123,18 @@ int credentials_become(uid_t uid, gid_t gid, struct error *err)
 	    saved != uid || setuid(0) == 0)
 		return refuse(err, EPROTO, "credentials: root did not go away");
 	return 0;
+}
+
+bool credentials_is_root(void)
+{
+	autofile *map = NULL;
+	unsigned long inside, length, until = 0;
+
+	if (geteuid() != 0)
+		return false;
+	map = fopen("/proc/self/uid_map", "re");
+	while (map && fscanf(map, "%lu %*u %lu", &inside, &length) == 2)
+		if (inside <= IDENTITY_BASE && inside + length > until)
+			until = inside + length;
+	return until > IDENTITY_BASE + (1ul << 22); /* the largest pid that there can be */
 }

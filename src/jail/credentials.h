@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* The one id that exists inside. Non-zero, so that nothing in a guest mistakes
@@ -26,6 +27,10 @@ int credentials_bound(struct error *err);
  * `dumpable`: whether the process's own kind may read it (a cell's own
  * /proc/self must work, init's must not). */
 int credentials_drop(int dumpable, struct error *err);
+
+/* Whether this is root that can become somebody else: not the root of a user namespace
+ * with one id, which is an ordinary user under another number. */
+bool credentials_is_root(void);
 
 /* Root's one-way step to an unprivileged id: groups, gid, uid, verified. */
 int credentials_become(uid_t uid, gid_t gid, struct error *err);

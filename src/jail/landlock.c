@@ -20,6 +20,8 @@
 #define RIGHT_READ_FILE  (UINT64_C(1) << 2)
 #define RIGHT_READ_DIR   (UINT64_C(1) << 3)
 #define RIGHT_MAKE_CHAR  (UINT64_C(1) << 6)
+#define RIGHT_MAKE_SOCK  (UINT64_C(1) << 9)
+#define RIGHT_MAKE_FIFO  (UINT64_C(1) << 10)
 #define RIGHT_MAKE_BLOCK (UINT64_C(1) << 11)
 #define RIGHT_MAKE_SYM   (UINT64_C(1) << 12)
 #define RIGHT_REFER      (UINT64_C(1) << 13)
@@ -28,6 +30,10 @@
 #define RIGHTS_OF_ABI_1  ((RIGHT_MAKE_SYM << 1) - 1)
 #define RIGHTS_OF_A_FILE \
 	(RIGHT_EXECUTE | RIGHT_WRITE_FILE | RIGHT_READ_FILE | RIGHT_TRUNCATE | RIGHT_IOCTL_DEV)
+
+#define RIGHTS_TO_ODD_FILES                                                                       \
+	(RIGHT_EXECUTE | RIGHT_MAKE_CHAR | RIGHT_MAKE_SOCK | RIGHT_MAKE_FIFO | RIGHT_MAKE_BLOCK | \
+	 RIGHT_MAKE_SYM | RIGHT_IOCTL_DEV)
 
 #define NET_BIND_TCP    (UINT64_C(1) << 0)
 #define NET_CONNECT_TCP (UINT64_C(1) << 1)
@@ -160,6 +166,8 @@ int landlock_confine(const struct landlock_plan *plan, struct error *err)
 	/* 1. What is governed: a kernel refuses rights that it does not know, and
 	 * an older one also a longer structure. */
 	attribute.handled_files = known_file_rights(abi);
+	if (plan->any_file)
+		attribute.handled_files &= RIGHTS_TO_ODD_FILES;
 	if (abi >= 4) {
 		size = offsetof(struct ruleset_attribute, scoped);
 		if (plan->deny_tcp)

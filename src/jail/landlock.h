@@ -39,6 +39,10 @@ struct landlock_path {
 struct landlock_plan {
 	const struct landlock_path *paths;
 	size_t path_count;
+	/* Files are not governed but for what is neither file nor directory: nothing is
+	 * executed, and no node, link or socket made. For who works in file systems that
+	 * he cannot name, which no rule can allow; `paths` must be empty. */
+	bool any_file;
 	bool deny_tcp;              /* bind and connect, ABI 4 */
 	bool deny_abstract_sockets; /* connecting to those made outside, ABI 6 */
 	bool deny_signals;          /* to processes outside, ABI 6; those inside are reached */

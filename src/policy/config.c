@@ -40,15 +40,7 @@ void daemon_numbers_resolve(struct daemon_numbers *numbers)
 
 int daemon_number_check(const struct daemon_number_info *info, uint64_t number, struct error *err)
 {
-	char given[32], least[32], most[32];
-
-	if (number >= info->least && number <= info->most)
-		return 0;
-	unit_describe(info->unit, number, given, sizeof given);
-	unit_describe(info->unit, info->least, least, sizeof least);
-	unit_describe(info->unit, info->most, most, sizeof most);
-	return refuse(err, ERANGE, "%s: %s is out of range (%s to %s)", info->key, given, least,
-		      most);
+	return config_check_number(info->key, info->unit, number, info->least, info->most, err);
 }
 
 /* Names are shown, compared and typed: nothing but what is easily told apart. */
@@ -130,6 +122,7 @@ int config_default(struct daemon_config *ret_config, struct error *err)
 		}
 	}
 	daemon_numbers_resolve(&config.numbers);
+	http_config_default(&config.http);
 	*ret_config = config;
 	return 0;
 }
@@ -139,6 +132,7 @@ void config_free(struct daemon_config *config)
 	for (size_t i = 0; i < config->template_count; i++)
 		template_config_free(&config->templates[i]);
 	free(config->templates);
+	http_config_free(&config->http);
 	*config = (struct daemon_config){0};
 }
 

@@ -10,6 +10,7 @@
 #include "base/bounds.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "policy/http_config.h"
 #include "policy/limits.h"
 #include "proto/frame.h"
 #include "proto/messages.h"
@@ -36,7 +37,7 @@
 	X(queue_ms, "queue_wait", LIMIT_UNIT_MS, FIELD_QUEUE_MS, 10000, 10, 3600000,            \
 	  "how long a request may wait before it is refused")                                   \
 	X(clients, "clients", LIMIT_UNIT_COUNT, FIELD_COUNT, 256, 1, 10000,                     \
-	  "connections at one moment")                                                          \
+	  "engines that are connected at one moment; the HTTP server is one")                   \
 	X(sessions, "sessions", LIMIT_UNIT_COUNT, FIELD_SESSIONS, 64, 1, 4096,                  \
 	  "sessions at one moment")                                                             \
 	X(session_idle_ms, "session_idle", LIMIT_UNIT_MS, FIELD_IDLE_SESSION_MS, 1800000, 100,  \
@@ -85,6 +86,7 @@ struct daemon_config {
 	struct daemon_numbers numbers; /* runs: resolved, never 0 */
 	struct template_config *templates;
 	size_t template_count;
+	struct http_config http; /* not for the warden */
 };
 
 /* The built-in templates, the default numbers. */

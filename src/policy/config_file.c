@@ -17,6 +17,7 @@ struct parse {
 	struct document file;
 	struct daemon_config config;
 	bool seen_templates, seen[sizeof(struct daemon_numbers) / sizeof(uint64_t)];
+	bool seen_http[HTTP_KEYS_MAX];
 };
 
 /* What stands in one entry of `templates`, in any order. */
@@ -42,24 +43,6 @@ static int parse_modules(struct document *file, struct template_config *template
 	return r;
 }
 
-/* The number that is the next event. */
-static int parse_number(struct document *file, const char *key, enum limit_unit unit,
-			uint64_t *ret_number)
-{
-	char text[64];
-	int r = document_next(file);
-
-	if (r < 0 || (r = document_scalar(file, key, text, sizeof text)) < 0)
-		return r;
-	r = unit_parse(unit, text, ret_number);
-	if (r == -ERANGE)
-		return document_wrong_here(file, "%s: \"%.40s\" is too large", key, text);
-	if (r < 0)
-		return document_wrong_here(file, "%s: cannot read \"%.40s\"; write it like %s", key,
-					   text, unit_examples(unit));
-	return 0;
-}
-
 static int parse_pool(struct document *file, struct entry *entry)
 {
 	int r = document_enter(file, YAML_MAPPING_START_EVENT,
@@ -81,7 +64,7 @@ static int parse_pool(struct document *file, struct entry *entry)
 					      "there is no key '%s' in pool: use min, max", key);
 		if ((r = document_once(file, most ? &entry->seen_max : &entry->seen_min, key,
 				       mark)) < 0 ||
-		    (r = parse_number(file, key, LIMIT_UNIT_COUNT, &number)) < 0)
+		    (r = config_number(file, key, LIMIT_UNIT_COUNT, &number)) < 0)
 			return r;
 		if (number < (uint64_t)most || number > POOL_CELLS_MAX)
 			return document_wrong_here(file,
@@ -260,14 +243,18 @@ static int parse_key(struct parse *parse)
 			continue;
 		}
 		if ((r = document_once(file, &parse->seen[i], key, mark)) < 0 ||
-		    (r = parse_number(file, key, info->unit, &number)) < 0)
+		    (r = config_number(file, key, info->unit, &number)) < 0)
 			return r;
 		if (daemon_number_check(info, number, &why) < 0)
 			return document_wrong_here(file, "%s", why.text);
 		*daemon_number_at(&parse->config.numbers, info) = number;
 		return 0;
 	}
-	return document_wrong(file, mark, "there is no key '%s': use %s", key, all);
+	r = http_config_key(file, key, parse->seen_http, &parse->config.http);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return document_wrong(file, mark, "there is no key '%s': use %s; or one of docs/http.md",
+			      key, all);
 }
 
 static int parse_document(struct parse *parse, struct span text, const char *origin,

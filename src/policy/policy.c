@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy: see policy.h. Policy files are read in policy_file.c. */
 #include "policy/policy.h"
+#include "policy/policies.h"
 
 #include "base/cleanup.h"
 #include "proto/frame.h"
@@ -18,7 +19,7 @@ struct policy policy_profile(enum profile profile)
 	return policy;
 }
 
-int policy_find(const char *name, struct policy *ret_policy)
+int policy_find_profile(const char *name, struct policy *ret_policy)
 {
 	for (size_t i = 0; i < PROFILE_COUNT; i++) {
 		if (strcmp(profile_names[i], name) == 0) {
@@ -27,6 +28,11 @@ int policy_find(const char *name, struct policy *ret_policy)
 		}
 	}
 	return -ENOENT;
+}
+
+int policy_find(const char *name, struct policy *ret_policy)
+{
+	return policy_find_profile(name, ret_policy) == 0 ? 0 : policies_find(name, ret_policy);
 }
 
 void policy_free(struct policy *policy)

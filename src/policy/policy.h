@@ -45,8 +45,10 @@ struct policy {
  * policy_free() may always be called. */
 struct policy policy_profile(enum profile profile);
 
-/* "strict", "standard", "open"; -ENOENT for another name, without a message:
- * the caller then tries a file. */
+/* "strict", "standard", "open"; -ENOENT for another name, without a message. */
+int policy_find_profile(const char *name, struct policy *ret_policy);
+/* That, or one that has a name in this process (policies.h), to be freed; -ENOENT
+ * likewise: the caller then tries a file. */
 int policy_find(const char *name, struct policy *ret_policy);
 
 /* Parses a policy file's text. `origin` names it in messages, which read

@@ -209,7 +209,7 @@ static int parse_key(struct parse *parse)
 		if ((r = document_next(file)) < 0 ||
 		    (r = document_scalar(file, "the profile", text, sizeof text)) < 0)
 			return r;
-		if (policy_find(text, &base) < 0)
+		if (policy_find_profile(text, &base) < 0)
 			return document_wrong_here(
 				file, "there is no profile '%s': use strict, standard or open",
 				text);

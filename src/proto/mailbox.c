@@ -62,44 +62,51 @@ int mailbox_write_request(int fd, const struct bytes *frame, struct error *err)
 	return 0;
 }
 
-static int copy_area(int fd, off_t length_at, off_t area_at, size_t area_bytes,
-		     struct bytes *ret_frames, struct error *err)
+static int copy_area(int fd, off_t length_at, off_t area_at, size_t area_bytes, size_t from,
+		     struct bytes *frames, struct error *err)
 {
 	uint32_t length;
 	uint8_t *room;
-	size_t done = 0;
 
 	if (pread(fd, &length, sizeof length, length_at) != sizeof length)
 		return fail(err, errno, "mailbox: read length");
 	if (length > area_bytes)
 		length = (uint32_t)area_bytes;
-	bytes_clear(ret_frames);
-	room = bytes_reserve(ret_frames, length);
+	if (length < from)
+		return refuse(err, ENODATA, "mailbox: there is less");
+	room = bytes_reserve(frames, length - from);
 	if (!room)
-		return fail(err, -ret_frames->failed, "mailbox: copy");
-	while (done < length) {
-		ssize_t r = pread(fd, room + done, length - done, area_at + (off_t)done);
+		return fail(err, -frames->failed, "mailbox: copy");
+	for (size_t at = from; at < length;) {
+		ssize_t r = pread(fd, room + (at - from), length - at, area_at + (off_t)at);
 
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r <= 0)
 			return fail(err, r < 0 ? errno : EIO, "mailbox: read");
-		done += (size_t)r;
+		at += (size_t)r;
 	}
-	ret_frames->length = length;
+	frames->length += length - from;
 	return 0;
 }
 
 int mailbox_read_response(int fd, struct bytes *ret_frames, struct error *err)
 {
+	bytes_clear(ret_frames);
+	return mailbox_read_more(fd, 0, ret_frames, err);
+}
+
+int mailbox_read_more(int fd, size_t from, struct bytes *frames, struct error *err)
+{
 	return copy_area(fd, offsetof(struct mailbox_header, response_length),
-			 (off_t)MAILBOX_RESPONSE_AT, RESPONSE_BYTES_MAX, ret_frames, err);
+			 (off_t)MAILBOX_RESPONSE_AT, RESPONSE_BYTES_MAX, from, frames, err);
 }
 
 int mailbox_read_frames(int fd, struct bytes *ret_frames, struct error *err)
 {
+	bytes_clear(ret_frames);
 	return copy_area(fd, offsetof(struct mailbox_header, frames_length),
-			 (off_t)MAILBOX_FRAMES_AT, MAILBOX_FRAMES_BYTES, ret_frames, err);
+			 (off_t)MAILBOX_FRAMES_AT, MAILBOX_FRAMES_BYTES, 0, ret_frames, err);
 }
 
 int verdict_create(struct error *err)

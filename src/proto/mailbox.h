@@ -62,6 +62,8 @@ int mailbox_write_request(int fd, const struct bytes *frame, struct error *err);
 /* Copies out what the cell published; an empty area is no error. Lengths that
  * the cell claims are cut to the area's size. */
 int mailbox_read_response(int fd, struct bytes *ret_frames, struct error *err);
+/* Appends what came behind the first `from` bytes; -ENODATA when there is less. */
+int mailbox_read_more(int fd, size_t from, struct bytes *frames, struct error *err);
 int mailbox_read_frames(int fd, struct bytes *ret_frames, struct error *err);
 
 #endif

@@ -27,7 +27,7 @@ enum message {
 
 	/* warden → engine */
 	MESSAGE_READY = 32, /* the warden is up; cgroup mode and notes */
-	MESSAGE_CELL,       /* + fds: see enum cell_fd; warm, name of the template */
+	MESSAGE_CELL,       /* + fds: see enum cell_fd; warm, wait, template; perhaps the ending */
 	MESSAGE_ENDED,      /* ending, wait status, usage: nothing of it can act any more */
 	MESSAGE_FAILED,     /* text, errno: never the code's; EINVAL: the request is wrong */
 	MESSAGE_SERVING,    /* to the owner: every template stands */
@@ -63,6 +63,13 @@ enum message {
 	MESSAGE_CHECKPOINT, /* judge → runner + fd: make one; warden → judge: name it */
 	MESSAGE_ACTED,      /* or MESSAGE_FAILED */
 	MESSAGE_PREPARE,    /* judge → runner: the code is being verified, GO may follow */
+	MESSAGE_BRANCH,     /* + fds: give, or take over, a branch; without: can there be one? */
+	MESSAGE_BRANCHED,   /* or, with text, why not */
+
+	/* daemon ↔ its HTTP server (server/link.h), which also sends SERVING and FAILED */
+	MESSAGE_SETTING = 200, /* name, text, number, + fd */
+	MESSAGE_APPLY,         /* the settings before it are all there are */
+	MESSAGE_DIAL,          /* asks for a connection to the warden; the answer: + fd */
 
 	/* in the mailbox: engine → cell, cell → engine */
 	MESSAGE_REQUEST = 128,
@@ -148,11 +155,12 @@ enum field_name {
 	FIELD_ACTION,     /* enum session_action */
 	FIELD_RESTORED,   /* the session goes on from a checkpoint */
 	FIELD_LIFE_MS,    /* a session ends after it */
-	FIELD_SESSIONS,   /* how many there may be */
+	FIELD_SESSIONS,   /* how many there may be; or are, of a report */
 	FIELD_CHECKPOINT, /* repeated: the name of one that is kept */
 	FIELD_BUSY,
 	FIELD_LOST, /* text: by a return to a checkpoint */
 	FIELD_IDLE_SESSION_MS,
+	FIELD_BRANCH, /* of FORK_CELL: 1 for a session's that takes over another */
 };
 
 /* Why an engine asks to kill: FIELD_REASON of MESSAGE_KILL. */
@@ -169,6 +177,7 @@ enum session_action {
 	SESSION_UNDO,       /* to before the last run */
 	SESSION_DROP,       /* a named checkpoint */
 	SESSION_INTERRUPT,  /* the run that goes on */
+	SESSION_FORK,       /* count; more: 1 with the same random state */
 	SESSION_ACTIONS,
 };
 
@@ -177,6 +186,14 @@ enum checkpoint_choice {
 	CHECKPOINT_LATEST,
 	CHECKPOINT_PREVIOUS,
 	CHECKPOINT_NAMED,
+};
+
+/* Descriptors that come with MESSAGE_BRANCH to a judge: pipes, to write to in the
+ * session that is branched, to read from in its branch. */
+enum branch_fd {
+	BRANCH_FD_FILES,  /* from judge to judge */
+	BRANCH_FD_MEMORY, /* into the process that takes over */
+	BRANCH_FD_COUNT,
 };
 
 /* How a run ended, by the warden's evidence. */

@@ -19,6 +19,7 @@
  *   ENDING     -              -            free
  */
 #include "server/daemon.h"
+#include "server/front.h"
 #include "server/notify.h"
 #include "server/socket.h"
 
@@ -36,7 +37,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 enum keep_state { KEEP_STARTING, KEEP_SERVING, KEEP_DRAINING, KEEP_ENDING };
 
@@ -56,12 +59,14 @@ struct keep {
 struct daemon {
 	const struct daemon_options *options;
 	struct place place;
+	uid_t identity; /* of root's warden and HTTP server */
 	struct event_base *base;
 	struct event *signals[4], *again;
 	TAILQ_HEAD(, keep) keeps;
+	struct front *front;         /* of HTTP; NULL: none */
 	struct daemon_config config; /* the last that was served; empty: none yet */
 	unsigned failures;           /* in a row */
-	bool stopping;
+	bool stopping, http_started;
 	int result;
 	struct error *err;
 };
@@ -99,6 +104,12 @@ static void stop_loop(struct daemon *daemon, int result)
 	event_base_loopbreak(daemon->base);
 }
 
+static void stop_when_over(struct daemon *daemon)
+{
+	if (daemon->stopping && TAILQ_EMPTY(&daemon->keeps) && front_is_over(daemon->front))
+		stop_loop(daemon, 0);
+}
+
 static void free_event(struct event **event)
 {
 	if (*event)
@@ -116,8 +127,7 @@ static void keep_free(struct keep *keep)
 	owner_free(&keep->owner);
 	config_free(&keep->candidate);
 	free(keep);
-	if (daemon->stopping && TAILQ_EMPTY(&daemon->keeps))
-		stop_loop(daemon, 0);
+	stop_when_over(daemon);
 }
 
 static struct keep *find(struct daemon *daemon, enum keep_state state)
@@ -177,9 +187,27 @@ static void say_serving(struct daemon *daemon)
 	say(daemon, "serving on %s (templates: %s)", daemon->place.path, names);
 }
 
+/* The first warden stands: now HTTP. Or what is served is new: its settings. True when
+ * front_serving() will say that all is ready. */
+static bool serve_http(struct daemon *daemon, bool is_new)
+{
+	struct error err = {0};
+
+	if (!daemon->http_started) {
+		daemon->http_started = true;
+		if (front_start(daemon->front, &err) < 0)
+			stop_loop(daemon, refuse(daemon->err, EIO, "%s", err.text));
+		return true;
+	}
+	if (is_new && front_reload(daemon->front, &daemon->config.http, &err) < 0)
+		say(daemon, "the new configuration of HTTP is not taken: %s", err.text);
+	return false;
+}
+
 static void begin_serving(struct keep *keep)
 {
 	struct daemon *daemon = keep->daemon;
+	bool is_new = keep->has_candidate;
 	struct keep *old = find(daemon, KEEP_SERVING);
 
 	keep->state = KEEP_SERVING;
@@ -193,7 +221,8 @@ static void begin_serving(struct keep *keep)
 	if (old)
 		drain(old);
 	say_serving(daemon);
-	notify("READY=1\nSTATUS=serving");
+	if (!daemon->front || !serve_http(daemon, is_new))
+		notify("READY=1\nSTATUS=serving");
 }
 
 /* It never served. */
@@ -269,6 +298,51 @@ static void on_child(evutil_socket_t number, short what, void *argument)
 		if (owner_reap(&keep->owner, false) && keep->state == KEEP_ENDING)
 			keep_free(keep);
 	}
+	front_reap(daemon->front);
+}
+
+static void front_serving(void *user, const char *where)
+{
+	struct daemon *daemon = user;
+
+	say(daemon, "serving HTTP on %s", where);
+	notify("READY=1\nSTATUS=serving");
+}
+
+static void front_failed(void *user, const char *why)
+{
+	struct daemon *daemon = user;
+
+	stop_loop(daemon, refuse(daemon->err, EIO, "%s", why));
+}
+
+static void front_ended(void *user)
+{
+	stop_when_over(user);
+}
+
+static void front_says(void *user, const char *line)
+{
+	say(user, "%s", line);
+}
+
+static int make_front(struct daemon *daemon, const struct http_config *config, struct error *err)
+{
+	const struct front_options options = {
+		.base = daemon->base,
+		.program_directory = daemon->options->program_directory,
+		.socket = daemon->place.path,
+		.identity = daemon->identity,
+		.listen = daemon->options->listen,
+		.keys = daemon->options->keys,
+		.serving = front_serving,
+		.failed = front_failed,
+		.ended = front_ended,
+		.say = front_says,
+		.user = daemon,
+	};
+
+	return front_new(&options, config, &daemon->front, err);
 }
 
 /* Starts a warden for the configuration in force, or for a new one, which it
@@ -291,7 +365,7 @@ static int start(struct daemon *daemon, struct daemon_config *candidate, struct 
 		keep->has_candidate = true;
 		*candidate = (struct daemon_config){0};
 	}
-	r = owner_start(&keep->owner, daemon->options->program_directory,
+	r = owner_start(&keep->owner, daemon->options->program_directory, daemon->identity,
 			candidate ? &keep->candidate : &daemon->config, daemon->place.listener,
 			err);
 	if (r == 0) {
@@ -365,8 +439,11 @@ static void on_stop(evutil_socket_t number, short what, void *argument)
 		else if (keep->state == KEEP_SERVING)
 			drain(keep);
 	}
-	if (TAILQ_EMPTY(&daemon->keeps))
-		stop_loop(daemon, 0);
+	if (at_once)
+		front_end(daemon->front);
+	else
+		front_drain(daemon->front);
+	stop_when_over(daemon);
 }
 
 /* libevent would write to stderr; what matters comes back as an error. */
@@ -409,7 +486,9 @@ static int prepare(struct daemon *daemon, struct daemon_config *config, struct e
 		return r;
 	if ((r = doctor_self_test(&engine, err)) < 0)
 		return fail_wrap(err, "the sandbox does not hold on this host");
-	if ((r = make_loop(daemon, err)) < 0 || (r = place_listen(&daemon->place, err)) < 0)
+	if ((r = make_loop(daemon, err)) < 0 ||
+	    (r = place_listen(&daemon->place, SOCK_SEQPACKET, err)) < 0 ||
+	    (r = make_front(daemon, &config->http, err)) < 0)
 		return r;
 	return start(daemon, config, err);
 }
@@ -421,6 +500,8 @@ static void clean_up(struct daemon *daemon)
 
 	daemon->stopping = false;
 	place_close(&daemon->place);
+	front_free(daemon->front);
+	daemon->front = NULL;
 	while ((keep = TAILQ_FIRST(&daemon->keeps))) {
 		end(keep);
 		owner_reap(&keep->owner, true);
@@ -443,6 +524,7 @@ int daemon_serve(const struct daemon_options *options, struct daemon_config *con
 
 	daemon.place = (struct place){.directory = -1, .lock = -1, .listener = -1};
 	TAILQ_INIT(&daemon.keeps);
+	daemon.identity = geteuid() == 0 ? IDENTITY_BASE + (uid_t)getpid() : 0;
 	signal(SIGPIPE, SIG_IGN);
 	r = prepare(&daemon, config, err);
 	config_free(config); /* empty once it was taken */

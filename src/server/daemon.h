@@ -8,6 +8,8 @@
 
 struct daemon_options {
 	const char *socket;            /* its path */
+	const char *const *listen;     /* for HTTP, instead of the configuration's; or NULL */
+	const char *keys;              /* the file of them, likewise; or NULL */
 	const char *config;            /* a file, read again at SIGHUP; NULL: the defaults */
 	const char *program_directory; /* as in struct execpy_options */
 	/* One line that a person should see, without a newline. It may hold what a

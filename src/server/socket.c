@@ -156,7 +156,7 @@ static int clear_way(struct place *place, struct error *err)
 	return 0;
 }
 
-int place_listen(struct place *place, struct error *err)
+int place_listen(struct place *place, int type, struct error *err)
 {
 	struct sockaddr_un address;
 	struct stat status;
@@ -165,7 +165,7 @@ int place_listen(struct place *place, struct error *err)
 
 	if (r < 0)
 		return r;
-	place->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	place->listener = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (place->listener < 0)
 		return fail(err, errno, "socket");
 	address_of(place, &address);

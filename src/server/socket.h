@@ -27,9 +27,9 @@ int place_default(char ret_path[SOCKET_PATH_MAX], struct error *err);
  * the lock must be free. -EBUSY when another daemon has it. place_leave() is due
  * in any case. */
 int place_take(struct place *place, const char *path, struct error *err);
-/* Makes the socket, mode 0600, and listens. A dead daemon's is replaced; one
+/* Makes the socket of that type, mode 0600, and listens. A dead daemon's is replaced; one
  * that somebody listens on is -EADDRINUSE, whatever else stands there -EEXIST. */
-int place_listen(struct place *place, struct error *err);
+int place_listen(struct place *place, int type, struct error *err);
 /* Removes the socket, if it is still the one that was made here: new clients
  * find none. */
 void place_close(struct place *place);

@@ -5,20 +5,33 @@
 
 #include "engine/execpy.h"
 
+#include "base/error.h"
+
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct tenant {
 	char name[64];
 	struct execpy_limits ceilings; /* of a run; 0: none but the table's */
-	char **policies;               /* that it may name, NULL-terminated; NULL: all that are built in */
+	char **policies; /* that it may name, NULL-terminated; NULL: all that are built in */
 	unsigned runs_max, sessions_max; /* at once; 0: as many as the daemon has */
-	unsigned rate;                 /* requests a minute; 0: any */
-	unsigned runs, sessions;       /* now */
+	unsigned rate;                   /* requests a minute; 0: any */
+	unsigned runs, sessions;         /* now */
 };
 
 /* Counts a run; false when it has as many as it may. tenant_end_run() is due then. */
 bool tenant_begin_run(struct tenant *tenant);
 void tenant_end_run(struct tenant *tenant);
+
+/* All of them: those of the keys, or without keys the one who may do everything. A tenant
+ * that was named once stays where it is, also when its key is taken away: what it has
+ * under way goes on. */
+struct tenants {
+	struct keyed *first; /* keys.c */
+	size_t count;
+	struct tenant everybody;
+	bool has_keys;
+};
 
 #endif

@@ -57,6 +57,7 @@ static void close_entry_fds(struct cell *cell)
 static void cell_free(struct cell *cell)
 {
 	struct template *template = cell->template;
+	bool lasting = cell->lasting;
 
 	free_event(&cell->init_event);
 	free_event(&cell->death_event);
@@ -85,6 +86,7 @@ static void cell_free(struct cell *cell)
 	TAILQ_REMOVE(&cell->warden->cells, cell, entry);
 	free(cell);
 	template->cells--;
+	template->sessions -= lasting;
 	template_release(template);
 }
 
@@ -94,7 +96,7 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 {
 	struct cell *cell = argument;
 
-	if (cell->has_cgroup &&
+	if (cell->has_cgroup && !spare_keep(cell) &&
 	    cgroup_cell_remove(&cell->warden->cgroups, &cell->cgroup) == -EBUSY) {
 		set_timer(cell->retry, 2000);
 		return;
@@ -103,50 +105,9 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 	cell_free(cell);
 }
 
-/* Tells how the run ended: nothing of it can act any more. */
-static void say_ended(struct cell *cell)
-{
-	struct claim *claim = cell->claim;
-	autobytes frame = {0};
-	size_t at;
-
-	if (!claim)
-		return;
-	cell->claim = NULL;
-	claim->cell = NULL;
-	claim->ended = true;
-	if (cell->ending == ENDING_FAILED) {
-		claim_fail(claim, EPROTO, cell->why);
-		return;
-	}
-	at = frame_begin(&frame, MESSAGE_ENDED, claim->id);
-	frame_put_number(&frame, FIELD_ENDING, cell->ending);
-	frame_put_number(&frame, FIELD_REASON, cell->reason);
-	if (cell->has_status)
-		frame_put_number(&frame, FIELD_STATUS, (uint64_t)cell->status);
-	frame_put_number(&frame, FIELD_WALL_US, (uint64_t)(cell->ended_us - cell->started_us));
-	frame_put_number(&frame, FIELD_CPU_US, cell->usage.cpu_us);
-	frame_put_number(&frame, FIELD_MEMORY_PEAK, cell->usage.memory_peak_bytes);
-	frame_put_number(&frame, FIELD_PROCESSES_PEAK, cell->usage.processes_peak);
-	frame_put_number(&frame, FIELD_DISK_FULL, usage_disk_full(cell));
-	frame_put_number(&frame, FIELD_SAMPLED, !cell->warden->cgroups.has_memory);
-	if (cell->ending == ENDING_ANOMALY) {
-		frame_put_text(&frame, FIELD_EVENT, cell->event);
-		frame_put_text(&frame, FIELD_DETAIL, cell->detail);
-	}
-	bytes_append(&frame, cell->notes.data, cell->notes.length);
-	if (claim->session)
-		session_put_end(claim->session, &frame);
-	frame_end(&frame, at);
-	client_say(claim->client, &frame, NULL, 0);
-	/* A session's is held until its files are collected. */
-	if (!claim->session || !cell->session)
-		claim_end(claim);
-}
-
 void cell_tell_end(struct cell *cell)
 {
-	say_ended(cell);
+	tell_ended(cell);
 	close_fd(&cell->input);
 	bytes_clear(&cell->notes);
 }
@@ -200,7 +161,7 @@ static void on_death(evutil_socket_t pidfd, short what, void *argument)
 	if (cell->claim)
 		read_last_usage(cell);
 	cell->state = CELL_ENDED;
-	say_ended(cell);
+	tell_ended(cell);
 	on_retry(-1, 0, cell);
 }
 
@@ -225,7 +186,7 @@ void cell_kill(struct cell *cell, enum ending ending, uint64_t reason)
 	free_event(&cell->init_event);
 	close_fd(&cell->init_socket);
 	cell->state = CELL_ENDED;
-	say_ended(cell);
+	tell_ended(cell);
 	if (cell->retry)
 		set_timer(cell->retry, 0);
 }
@@ -280,7 +241,10 @@ static void on_hang_up(evutil_socket_t fd, short what, void *argument)
 	pidfd_send_signal(cell->init_pidfd, SIGKILL, NULL, 0);
 	event_del(cell->deadline);
 	event_del(cell->poll);
-	say_ended(cell);
+	tell_ended(cell);
+	/* Of what dies now only the end of init is looked at. */
+	event_del(cell->init_event);
+	event_del(cell->listener_event);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *argument)
@@ -288,6 +252,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *argument)
 	struct cell *cell = argument;
 	int64_t left = cell->started_us + (int64_t)cell->limits.time_ms * 1000 - now_us();
 
+	tell_cell(cell);
 	if (cell->state == CELL_DRAINING)
 		cell_kill(cell, ENDING_EXITED, 0);
 	else if (cell->state == CELL_RUNNING && left > 0)
@@ -352,11 +317,34 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 		schedule_poll(cell);
 }
 
+/* What it said before it closed its control socket, if that was anything: why it
+ * could not begin. Nobody is woken for it. */
+static bool last_words(struct cell *cell, char text[ERROR_TEXT_MAX])
+{
+	int fds[FRAME_FDS_MAX];
+	struct frame frame;
+	size_t count = 0;
+
+	if (frame_receive(cell->control, &cell->warden->buffer, &frame, fds, &count) != 1)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		close_fd(&fds[i]);
+	snprintf(text, ERROR_TEXT_MAX, "the cell failed");
+	frame_text(&frame, FIELD_TEXT, text, ERROR_TEXT_MAX);
+	return true;
+}
+
 void cell_main_ended(struct cell *cell, int status, uint64_t cpu_us)
 {
+	char text[ERROR_TEXT_MAX];
+
 	cell->pid = 0; /* the number may be used again */
 	if (cell->session) {
 		cell_fail(cell, "the judge of the session ended");
+		return;
+	}
+	if (cell->state == CELL_RUNNING && last_words(cell, text)) {
+		cell_fail(cell, text);
 		return;
 	}
 	/* Of it and the children that it waited for: more than a sample knows. */
@@ -376,6 +364,7 @@ void cell_main_ended(struct cell *cell, int status, uint64_t cpu_us)
 		cell_kill(cell, ENDING_EXITED, 0);
 		return;
 	}
+	tell_cell(cell); /* what they write must be read */
 	cell->state = CELL_DRAINING;
 	set_timer(cell->deadline, DRAIN_MS * 1000);
 }
@@ -428,8 +417,10 @@ static void on_control(evutil_socket_t socket, short what, void *argument)
 	    count == (cell->session ? 3 : 2)) {
 		struct error err = {0};
 
-		if (cell->session)
+		if (cell->session) {
 			cell->runner_pidfd = take_fd(&fds[2]);
+			branch_take_changed(cell->session, &frame);
+		}
 		cell->main_pidfd = take_fd(&fds[0]);
 		if (watch_begin(cell, take_fd(&fds[1]), &err) < 0) {
 			cell_fail(cell, err.text);
@@ -494,6 +485,9 @@ static void fork_when_ready(struct cell *cell)
 	close_entry_fds(cell);
 	if (cell->state != CELL_FORKING)
 		return;
+	/* An engine reads what is there. */
+	evutil_make_socket_nonblocking(cell->stdio[1]);
+	evutil_make_socket_nonblocking(cell->stdio[2]);
 	evutil_make_socket_nonblocking(cell->control);
 	cell->control_event = warden_event(cell->warden, cell->control, EV_READ | EV_PERSIST,
 					   PRIORITY_RUN, on_control, cell);
@@ -643,30 +637,14 @@ void cell_start(struct cell *cell)
 		cell_fail(cell, "the cell did not take the word to go");
 		return;
 	}
-	set_timer(cell->deadline, (int64_t)cell->limits.time_ms * 1000);
+	if (!cell->session)
+		event_del(cell->control_event);
+	/* At its first the client is told of the cell. */
+	set_timer(cell->deadline,
+		  1000 * (int64_t)(claim->offered || cell->limits.time_ms < OFFER_DELAY_MS
+					   ? cell->limits.time_ms
+					   : OFFER_DELAY_MS));
 	schedule_poll(cell);
-}
-
-static void offer(struct cell *cell)
-{
-	struct claim *claim = cell->claim;
-	autobytes frame = {0};
-	int fds[CELL_FD_COUNT + 1] = {cell->mailbox,  cell->verdict,  cell->stdio[0],
-				      cell->stdio[1], cell->stdio[2], cell->workspace};
-	size_t at = frame_begin(&frame, MESSAGE_CELL, claim->id);
-	size_t count = CELL_FD_COUNT;
-
-	if (cell->session && cell->session->listing >= 0)
-		fds[count++] = cell->session->listing;
-	if (cell->session)
-		frame_put_number(&frame, FIELD_RUN, cell->session->runs + !claim->started);
-	frame_put_number(&frame, FIELD_WARM, cell->warm);
-	if (cell->pool->name[0])
-		frame_put_text(&frame, FIELD_NAME, cell->pool->name);
-	frame_end(&frame, at);
-	client_say(claim->client, &frame, fds, count);
-	/* The end of the input is the engine's to make. */
-	close_fd(&cell->stdio[0]);
 }
 
 int cell_make_input(struct cell *cell)
@@ -688,15 +666,17 @@ void cell_give(struct cell *cell, struct claim *claim)
 {
 	cell->claim = claim;
 	claim->cell = cell;
+	claim->waited_us = now_us() - claim->asked_us;
 	if (cell->session && cell_make_input(cell) < 0) {
 		cell_fail(cell, "no descriptor is left for the run's input");
 		return;
 	}
-	/* The code first: the client is busy for a moment with what it gets. */
+	/* The code first: the client is busy for a moment with what it gets. Most runs
+	 * are over before it would need any of that, and it sleeps on until then. */
 	if (claim->started)
 		cell_start(cell);
-	if (cell->claim)
-		offer(cell);
+	if (cell->claim && (!claim->started || claim->feeds || cell->session))
+		tell_cell(cell);
 }
 
 static int make_parts(struct cell *cell, struct error *err)
@@ -704,15 +684,18 @@ static int make_parts(struct cell *cell, struct error *err)
 	struct warden *warden = cell->warden;
 	int pair[2], r;
 
-	r = cgroup_cell_create(&warden->cgroups, cell->id, &cell->cgroup, err);
-	if (r < 0)
-		return r;
+	if (cell->session || !spare_take(warden, &cell->limits, &cell->cgroup)) {
+		r = cgroup_cell_create(&warden->cgroups, cell->id, &cell->cgroup, err);
+		if (r < 0)
+			return r;
+		cell->has_cgroup = true;
+		r = cgroup_cell_limit(
+			&warden->cgroups, &cell->cgroup, cell->limits.memory_bytes,
+			cell->limits.processes + (cell->session ? SESSION_PROCESSES : 0), err);
+		if (r < 0)
+			return r;
+	}
 	cell->has_cgroup = true;
-	r = cgroup_cell_limit(&warden->cgroups, &cell->cgroup, cell->limits.memory_bytes,
-			      cell->limits.processes + (cell->session ? SESSION_PROCESSES : 0),
-			      err);
-	if (r < 0)
-		return r;
 	if (cell->session)
 		cgroup_cell_kill_one(&warden->cgroups, &cell->cgroup);
 	if (cell->behind)
@@ -770,6 +753,7 @@ struct cell *cell_make(struct template *template, const struct limits *limits, b
 	for (size_t i = 0; i < 3; i++)
 		cell->stdio[i] = -1;
 	template->cells++;
+	template->sessions += cell->lasting;
 	template->forked++;
 	TAILQ_INSERT_HEAD(&warden->cells, cell, entry);
 	if (make_parts(cell, err) < 0) {

@@ -199,6 +199,8 @@ static int read_start(struct handler_context *context, struct claim *claim, stru
 			field_number(&field, &mode);
 		else if (field.name == FIELD_PROBE)
 			claim->probing = true;
+		else if (field.name == FIELD_STDIN)
+			claim->feeds = true;
 		else if (field.name == FIELD_REQUEST)
 			bytes_append(&claim->request, field.value.data, field.value.length);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main: how a warden starts.
  *
- *   execpy-warden --guest PROGRAM --keeper PROGRAM [--fonts FILE]
+ *   execpy-warden --guest PROGRAM --keeper PROGRAM [--fonts FILE] [--identity NUMBER]
  *
  * with the engine's socket as descriptor 3. Stages:
  *
@@ -23,6 +23,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
@@ -33,10 +34,6 @@
 #include <unistd.h>
 
 #define ENGINE_SOCKET 3
-
-/* Root becomes UID_BASE + pid: above all ranges that systemd's documentation
- * hands out to users, services and containers, and different for each warden. */
-#define UID_BASE 1900000000u
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
@@ -68,38 +65,37 @@ static int seal_program(const char *path, const char *name, struct error *err)
 	return take_fd(&copy);
 }
 
-static int parse(int argc, char **argv, const char **ret_guest, const char **ret_keeper,
-		 const char **ret_fonts, struct error *err)
+struct arguments {
+	const char *guest, *keeper, *fonts, *identity;
+};
+
+static int parse(int argc, char **argv, struct arguments *arguments, struct error *err)
 {
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--guest") == 0)
-			*ret_guest = argv[i + 1];
+			arguments->guest = argv[i + 1];
 		else if (strcmp(argv[i], "--keeper") == 0)
-			*ret_keeper = argv[i + 1];
+			arguments->keeper = argv[i + 1];
 		else if (strcmp(argv[i], "--fonts") == 0)
-			*ret_fonts = argv[i + 1];
+			arguments->fonts = argv[i + 1];
+		else if (strcmp(argv[i], "--identity") == 0)
+			arguments->identity = argv[i + 1];
 		else
 			return refuse(err, EINVAL, "warden: unknown option %s", argv[i]);
 	}
-	if (!*ret_guest || !*ret_keeper)
+	if (!arguments->guest || !arguments->keeper)
 		return refuse(err, EINVAL, "warden: is started by execpy, not by hand");
 	return 0;
 }
 
-/* Root that can become somebody else: not the root of a user namespace with one
- * id, which is an ordinary user under another number. */
-static bool is_real_root(void)
+/* Different for each warden, or each daemon: its HTTP server has the same one, and so
+ * may read what its cells wrote. */
+static uid_t identity_of(const struct arguments *arguments)
 {
-	autofile *map = NULL;
-	unsigned long inside, length, until = 0;
+	unsigned long given = arguments->identity ? strtoul(arguments->identity, NULL, 10) : 0;
 
-	if (geteuid() != 0)
-		return false;
-	map = fopen("/proc/self/uid_map", "re");
-	while (map && fscanf(map, "%lu %*u %lu", &inside, &length) == 2)
-		if (inside <= UID_BASE && inside + length > until)
-			until = inside + length;
-	return until > UID_BASE + (1ul << 22); /* the largest pid that there can be */
+	return given >= IDENTITY_BASE && given < UINT32_MAX ? (uid_t)given
+							    : IDENTITY_BASE + (uid_t)getpid();
 }
 
 /* What is needed later, when a failure would be worse: the one way to kill, and
@@ -125,9 +121,10 @@ static int check_host(struct error *err)
 
 static int prepare(struct warden *warden, int argc, char **argv, struct error *err)
 {
-	const char *guest = NULL, *keeper = NULL, *fonts = NULL, *slash;
-	bool root = is_real_root();
-	int r = parse(argc, argv, &guest, &keeper, &fonts, err);
+	struct arguments arguments = {0};
+	const char *fonts, *slash;
+	bool root = credentials_is_root();
+	int r = parse(argc, argv, &arguments, err);
 
 	if (r < 0)
 		return r;
@@ -148,12 +145,13 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 	r = check_host(err);
 	if (r < 0)
 		return r;
-	warden->guest_program = seal_program(guest, "execpy-guest", err);
+	warden->guest_program = seal_program(arguments.guest, "execpy-guest", err);
 	if (warden->guest_program < 0)
 		return warden->guest_program;
-	warden->keeper_program = seal_program(keeper, "execpy-keeper", err);
+	warden->keeper_program = seal_program(arguments.keeper, "execpy-keeper", err);
 	if (warden->keeper_program < 0)
 		return warden->keeper_program;
+	fonts = arguments.fonts;
 	if (fonts) {
 		slash = strrchr(fonts, '/');
 		snprintf(warden->font_list_name, sizeof warden->font_list_name, "%s",
@@ -167,7 +165,7 @@ static int prepare(struct warden *warden, int argc, char **argv, struct error *e
 			      "landlock entry in the lsm= list are needed)");
 #endif
 	warden->owner_uid = geteuid();
-	warden->uid = root ? UID_BASE + (uid_t)getpid() : geteuid();
+	warden->uid = root ? identity_of(&arguments) : geteuid();
 	warden->gid = root ? (gid_t)warden->uid : getegid();
 	r = cgroup_setup(&warden->cgroups, root ? warden->uid : (uid_t)-1, warden->gid, err);
 	if (r < 0)

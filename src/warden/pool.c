@@ -235,6 +235,30 @@ struct pool *pool_choose(struct warden *warden, struct span name, const struct b
 	return best;
 }
 
+/* Those that wait get their cells in their order, and a burst of them a few at a time:
+ * what is asked of the template and the keeper must fit into their sockets. */
+static void make_for_waiting(struct pool *pool)
+{
+	struct claim *claim = TAILQ_FIRST(&pool->waiting);
+
+	while (claim && pool->making < POOL_MAKING_MAX) {
+		struct error err = {0};
+
+		if (claim->asked) {
+			claim = TAILQ_NEXT(claim, turn);
+			continue;
+		}
+		claim->asked = true;
+		make_cell(pool, &claim->limits, false, &err);
+		if (err.number) {
+			TAILQ_REMOVE(&pool->waiting, claim, turn);
+			claim_fail(claim, EPROTO, err.text);
+			claim = NULL; /* which may have changed the list */
+		}
+		claim = claim ? TAILQ_NEXT(claim, turn) : TAILQ_FIRST(&pool->waiting);
+	}
+}
+
 /* Gives a parked cell to a claim that was waiting. */
 static void give(struct pool *pool, struct cell *cell, struct claim *claim)
 {
@@ -262,7 +286,6 @@ static void grow(struct pool *pool)
 
 void pool_take(struct pool *pool, struct claim *claim)
 {
-	struct error err = {0};
 	struct cell *cell;
 
 	pool->used_us = now_us();
@@ -285,11 +308,7 @@ void pool_take(struct pool *pool, struct claim *claim)
 	}
 	grow(pool);
 	TAILQ_INSERT_TAIL(&pool->waiting, claim, turn);
-	make_cell(pool, &claim->limits, false, &err);
-	if (err.number) {
-		TAILQ_REMOVE(&pool->waiting, claim, turn);
-		claim_fail(claim, EPROTO, err.text);
-	}
+	make_for_waiting(pool);
 }
 
 static struct claim *first_waiting(struct pool *pool, uint64_t disk_bytes)
@@ -325,6 +344,7 @@ void pool_cell_parked(struct cell *cell)
 			put_away(oldest);
 		warden_pool_ready(pool->warden);
 	}
+	make_for_waiting(pool);
 	refill_soon(pool, 0);
 }
 
@@ -358,6 +378,7 @@ void pool_cell_lost(struct cell *cell)
 	}
 	TAILQ_REMOVE(&pool->waiting, claim, turn);
 	claim_fail(claim, EPROTO, cell->why[0] ? cell->why : "the cell could not be made");
+	make_for_waiting(pool);
 }
 
 void pool_template_loaded(struct template *template)

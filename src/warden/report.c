@@ -43,6 +43,7 @@ void report_write(struct warden *warden, struct bytes *frame)
 	frame_put_number(frame, FIELD_PID, (uint64_t)getpid());
 	/* The owner is no client, and neither is who asks. */
 	frame_put_number(frame, FIELD_CLIENTS, warden->client_count - 2);
+	frame_put_number(frame, FIELD_SESSIONS, warden->session_count);
 	frame_put_number(frame, FIELD_RUNS, warden->running);
 	frame_put_number(frame, FIELD_QUEUE, warden->queued);
 	frame_put_number(frame, FIELD_COUNT, warden->runs_total);

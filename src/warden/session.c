@@ -42,6 +42,7 @@ static void session_free(struct session *session)
 	bytes_free(&session->lost);
 	bytes_free(&session->checkpoints);
 	bytes_free(&session->policy);
+	bytes_free(&session->changed);
 	free(session);
 }
 
@@ -84,8 +85,10 @@ static void bury(struct session *session, const char *why)
 		return;
 	snprintf(session->why, sizeof session->why, "%s", why);
 	snprintf(text, sizeof text, "session %s has ended: %.200s", session->id, session->why);
+	branch_fail(session, EIDRM, text);
 	session->cell->session = NULL;
 	session->cell = NULL;
+	branch_lost(session, session->why);
 	warden->session_count--;
 	warden->ended_count++;
 	free_event(&session->timer);
@@ -141,9 +144,10 @@ static void on_timeout(evutil_socket_t fd, short what, void *argument)
 		return;
 	}
 	if (session->step != SESSION_STEADY)
-		session_end(session, session->step == SESSION_NAMING
-					     ? "its judge did not answer"
-					     : "it could not return to its checkpoint in time");
+		session_end(session,
+			    session->step == SESSION_CLEARING || session->step == SESSION_RESUMING
+				    ? "it could not return to its checkpoint in time"
+				    : "its judge did not answer");
 }
 
 void sessions_expire(struct warden *warden)
@@ -222,6 +226,39 @@ static int read_open(struct session *session, const struct frame *frame, struct 
 	return r < 0 && !err->number ? fail(err, -r, "warden: OPEN_SESSION") : r;
 }
 
+struct session *session_make(struct warden *warden, struct error *err)
+{
+	struct session *session = calloc(1, sizeof *session);
+
+	if (!session) {
+		fail(err, ENOMEM, "warden: session");
+		return NULL;
+	}
+	session->warden = warden;
+	session->limits = limits_default();
+	session->idle_ms = warden->serving.session_idle_ms;
+	session->life_ms = warden->serving.session_life_ms;
+	session->listing = -1;
+	session->step = SESSION_OPENING;
+	session->made_us = session->used_us = now_us();
+	TAILQ_INIT(&session->waiting);
+	TAILQ_INSERT_TAIL(&warden->sessions, session, entry);
+	warden->session_count++;
+	session->timer = warden_event(warden, -1, 0, PRIORITY_RUN, on_timeout, session);
+	if (session->timer && make_id(session->id) == 0)
+		return session;
+	fail(err, EAGAIN, "warden: session");
+	session_unmake(session);
+	return NULL;
+}
+
+void session_unmake(struct session *session)
+{
+	session->warden->session_count--;
+	free_event(&session->timer);
+	session_free(session);
+}
+
 static int begin(struct session *session, const struct frame *frame, struct error *err)
 {
 	struct warden *warden = session->warden;
@@ -236,11 +273,6 @@ static int begin(struct session *session, const struct frame *frame, struct erro
 	if (warden->serving.sessions && warden->session_count > warden->serving.sessions)
 		return refuse(err, EBUSY, "busy: there are %u sessions already",
 			      warden->session_count - 1);
-	if (make_id(session->id) < 0)
-		return fail(err, EAGAIN, "warden: getrandom");
-	session->timer = warden_event(warden, -1, 0, PRIORITY_RUN, on_timeout, session);
-	if (!session->timer)
-		return fail(err, ENOMEM, "warden: session");
 	pool = warden->daemon ? pool_choose(warden, name, &modules, err)
 			      : pool_get(warden, &modules, err);
 	template = pool ? pool_template(pool, err) : NULL;
@@ -253,28 +285,15 @@ static int begin(struct session *session, const struct frame *frame, struct erro
 
 int session_open(struct client *client, const struct frame *frame, struct error *err)
 {
-	struct warden *warden = client->warden;
-	struct session *session = calloc(1, sizeof *session);
+	struct session *session = session_make(client->warden, err);
 
 	if (!session)
-		return fail(err, ENOMEM, "warden: session");
-	session->warden = warden;
-	session->limits = limits_default();
-	session->idle_ms = warden->serving.session_idle_ms;
-	session->life_ms = warden->serving.session_life_ms;
-	session->listing = -1;
-	session->step = SESSION_OPENING;
+		return -err->number;
 	session->asker = client;
 	session->asked = frame->id;
-	session->made_us = session->used_us = now_us();
-	TAILQ_INIT(&session->waiting);
-	TAILQ_INSERT_TAIL(&warden->sessions, session, entry);
-	warden->session_count++;
 	if (begin(session, frame, err) < 0) {
 		client_say_failed(client, frame->id, err->number, err->text);
-		warden->session_count--;
-		free_event(&session->timer);
-		session_free(session);
+		session_unmake(session);
 		return err->number == EBADMSG ? -EBADMSG : 0;
 	}
 	return 0;
@@ -284,6 +303,10 @@ void session_cell_parked(struct cell *cell)
 {
 	struct session *session = cell->session;
 
+	if (session->origin) {
+		branch_parked(session);
+		return;
+	}
 	session->step = SESSION_STEADY;
 	session_answer(session);
 }
@@ -519,6 +542,7 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 
 	if (ending == ENDING_FAILED || session->step == SESSION_OPENING)
 		return false;
+	branch_fail(session, EINVAL, "its process ended meanwhile");
 	if (cell->state == CELL_RESTORING)
 		return true; /* it is on its way */
 	/* Ctrl-C first: whoever heeds it loses nothing. */
@@ -699,10 +723,21 @@ static void on_acted(struct session *session, const struct frame *frame)
 	next_run(session);
 }
 
+void session_go_on(struct session *session)
+{
+	evtimer_del(session->timer);
+	session->step = SESSION_STEADY;
+	next_run(session);
+}
+
 void session_message(struct cell *cell, const struct frame *frame, int *fds, size_t count)
 {
 	struct session *session = cell->session;
 
+	if (session->origin || frame->type == MESSAGE_BRANCHED) {
+		branch_message(session, frame, fds, count);
+		return;
+	}
 	switch (frame->type) {
 	case MESSAGE_TURN:
 		on_turn(session, frame);

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* With what engines keep there, when it is asked for alone. */
-static void put_session(struct session *session, bool whole, struct bytes *frame)
+void session_put(struct session *session, bool whole, struct bytes *frame)
 {
 	autobytes body = {0};
 	int64_t now = now_us();
@@ -47,7 +46,7 @@ void session_answer(struct session *session)
 	if (!client)
 		return;
 	at = frame_begin(&frame, MESSAGE_SESSION, session->asked);
-	put_session(session, true, &frame);
+	session_put(session, true, &frame);
 	bytes_append(&frame, session->lost.data, session->lost.length);
 	frame_end(&frame, at);
 	client_say(client, &frame, NULL, 0);
@@ -74,6 +73,10 @@ void session_forget_asker(struct client *client)
 		/* Nobody knows its name. */
 		if (session->step == SESSION_OPENING)
 			session_end_by_wish(session, "its client went away");
+		if (session->step == SESSION_BRANCHING) {
+			branch_fail(session, EPIPE, "its client went away");
+			session_go_on(session);
+		}
 	}
 }
 
@@ -89,7 +92,8 @@ static int interrupt(struct session *session, struct error *err)
 	return 0;
 }
 
-static int act(struct session *session, enum session_action action, struct error *err)
+static int act(struct session *session, const struct frame *frame, enum session_action action,
+	       struct error *err)
 {
 	switch (action) {
 	case SESSION_END:
@@ -111,6 +115,9 @@ static int act(struct session *session, enum session_action action, struct error
 	case SESSION_UNDO:
 		session_return(session, CHECKPOINT_PREVIOUS);
 		return 0;
+	case SESSION_FORK:
+		return branch_begin(session, frame_number(frame, FIELD_COUNT),
+				    frame_number(frame, FIELD_MORE), err);
 	default:
 		return refuse(err, EBADMSG, "warden: action %d", action);
 	}
@@ -142,7 +149,7 @@ int session_act(struct client *client, const struct frame *frame, struct error *
 		session->asked = frame->id;
 		session->used_us = now_us();
 		snprintf(session->name, sizeof session->name, "%s", name);
-		r = act(session, action, &why);
+		r = act(session, frame, action, &why);
 		if (r < 0)
 			session->asker = NULL;
 	}
@@ -171,7 +178,7 @@ int session_list(struct client *client, const struct frame *frame, struct error 
 		/* One message holds them all, or as many as fit: the living first asked. */
 		if ((id[0] ? strcmp(id, session->id) == 0 : session->cell != NULL) &&
 		    session->step != SESSION_OPENING && answered.length < FRAME_MESSAGE_MAX - 4096)
-			put_session(session, id[0] != '\0', &answered);
+			session_put(session, id[0] != '\0', &answered);
 	}
 	frame_end(&answered, at);
 	client_say(client, &answered, NULL, 0);

@@ -389,12 +389,17 @@ static void template_free(struct template *template)
 
 void template_dismiss(struct template *template)
 {
+	template->dismissed = true;
+	if (template->sessions > 0)
+		return;
 	free_event(&template->event);
 	close_fd(&template->socket);
 }
 
 void template_release(struct template *template)
 {
+	if (template->dismissed && template->sessions == 0)
+		template_dismiss(template);
 	if (template->dead && template->cells == 0)
 		template_free(template);
 }
@@ -461,6 +466,7 @@ int template_fork(struct template *template, struct cell *cell, const int *fds, 
 	frame_put_number(&frame, FIELD_PROCESSES_PEAK, cell->cgroup.pids_join);
 	if (cell->session) {
 		frame_put_number(&frame, FIELD_SESSION, 1);
+		frame_put_number(&frame, FIELD_BRANCH, cell->session->origin != NULL);
 		limits_encode(&cell->limits, &frame, FIELD_LIMITS);
 		frame_put_number(&frame, FIELD_MEMORY_PEAK, template->warden->cgroups.has_memory);
 		frame_put_number(&frame, FIELD_CPU_US, template->warden->cgroups.has_cpu);

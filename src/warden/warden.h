@@ -72,6 +72,9 @@ struct warden {
 	unsigned client_count, running, queued, session_count, ended_count;
 	uint64_t runs_total, missed_total, refused_total;
 	int64_t started_us;
+	struct cgroup_cell spares[CGROUP_SPARES_MAX];
+	unsigned spare_count;
+	struct event *spares_unused;
 	int exit_status;
 };
 
@@ -95,9 +98,12 @@ struct claim {
 	struct limits limits;
 	bool single; /* the client's only run: the template may go */
 	bool admitted, retried, started;
+	bool asked;              /* a cell is being made for it, or for one before it */
 	struct session *session; /* in which it runs, or NULL */
 	bool begun, ended;       /* its code; a session's claim lasts until it is released */
-	int64_t asked_us;
+	bool offered;            /* its client has been told of the cell */
+	bool feeds;              /* the client has input for it */
+	int64_t asked_us, waited_us;
 	/* MESSAGE_START, which may come before there is a cell */
 	enum watch_mode watch_mode;
 	bool probing;
@@ -140,6 +146,7 @@ struct session {
 		SESSION_CLEARING,
 		SESSION_RESUMING,
 		SESSION_NAMING,
+		SESSION_BRANCHING,
 	} step;
 	struct client *asker; /* who waits for the answer to `asked`, or NULL */
 	uint64_t asked;
@@ -154,9 +161,12 @@ struct session {
 	uint64_t runs;
 	int64_t made_us, used_us;
 	uint64_t idle_ms, life_ms;
-	int listing;              /* an engine's own, of the workspace; or -1 */
-	struct bytes checkpoints; /* fields: their names */
-	struct bytes policy;      /* an engine's own, for runs that bring none */
+	int listing;                 /* an engine's own, of the workspace; or -1 */
+	struct bytes checkpoints;    /* fields: their names */
+	struct bytes policy;         /* an engine's own, for runs that bring none */
+	struct branching *branching; /* what is being made of it; see branch.c */
+	struct session *origin;      /* a branch on its way: of what, or NULL */
+	struct bytes changed;        /* its process's word on what it needs */
 	struct event *timer;
 	char why[ERROR_TEXT_MAX]; /* it ended */
 };
@@ -171,7 +181,8 @@ struct template
 	struct event *keeper_event, *death_event, *event, *timer;
 	bool loaded, dead;
 	char why[ERROR_TEXT_MAX]; /* it died */
-	unsigned cells;
+	unsigned cells, sessions; /* of the cells */
+	bool dismissed;           /* it waits for its sessions' ends: branches need it */
 	uint64_t forked;
 	uint64_t memory_bytes; /* its own, once it is loaded */
 	int64_t loaded_us;
@@ -297,9 +308,10 @@ int template_make_init(struct template *template, struct cell *cell, int init_so
 		       struct error *err);
 int template_fork(struct template *template, struct cell *cell, const int *fds, size_t count,
 		  struct error *err);
-/* It is not needed any more: it ends by itself, while its cells go on. */
+/* It is not needed any more: it ends by itself, while its cells go on; while there are
+ * sessions it waits for their branches. */
 void template_dismiss(struct template *template);
-/* When the last cell of a dead template is gone, so is it. */
+/* A cell is gone. When the last one of a dead template is, so is the template. */
 void template_release(struct template *template);
 /* Kills every keeper and waits for it. Stage: the warden's last act. */
 void template_end_all(struct warden *warden);
@@ -327,7 +339,35 @@ void cell_tell_end(struct cell *cell);
 /* The clocks of a run stand still. */
 void cell_stop_clocks(struct cell *cell);
 
+/* branch.c */
+/* Makes sessions of one that is idle; its asker gets them all, or the reason. Negative
+ * when it cannot begin. */
+int branch_begin(struct session *session, uint64_t count, bool same_random, struct error *err);
+/* It cannot be done, or nobody wants it any more: what was made of it ends. The session,
+ * if it was being branched, goes on by session_go_on() or ends. */
+void branch_fail(struct session *session, int number, const char *why);
+/* What the judges of both sides say, and that the cell of a branch is parked. */
+void branch_message(struct session *session, const struct frame *frame, int *fds, size_t count);
+void branch_parked(struct session *session);
+void branch_take_changed(struct session *session, const struct frame *frame);
+/* A branch on its way has ended. */
+void branch_lost(struct session *session, const char *why);
+/* spare.c */
+/* A cgroup that was kept, for a cell with these limits, which it has; false: none. */
+bool spare_take(struct warden *warden, const struct limits *limits, struct cgroup_cell *ret_cgroup);
+/* Keeps the cgroup of a cell that is gone, for a moment; false when it has to be removed. */
+bool spare_keep(struct cell *cell);
+
+/* tell.c */
+/* Its client gets the cell, if it has not. */
+void tell_cell(struct cell *cell);
+/* How the run ended: nothing of it can act any more. */
+void tell_ended(struct cell *cell);
+
 /* session.c */
+/* A session that is not begun yet, among the warden's; NULL without memory. */
+struct session *session_make(struct warden *warden, struct error *err);
+void session_unmake(struct session *session);
 int session_open(struct client *client, const struct frame *frame, struct error *err);
 struct session *session_find(struct warden *warden, struct span id);
 /* An admitted claim gets the session's cell when it is its turn. */
@@ -358,7 +398,12 @@ void session_put_end(struct session *session, struct bytes *frame);
  * was too often. False when the cell is to be killed as any other. */
 bool session_survives(struct cell *cell, enum ending ending, uint64_t reason);
 
+/* Between two runs again: whoever waits gets it. */
+void session_go_on(struct session *session);
+
 /* session_ask.c */
+/* As in an answer; whole: with what engines keep there. */
+void session_put(struct session *session, bool whole, struct bytes *frame);
 int session_act(struct client *client, const struct frame *frame, struct error *err);
 int session_list(struct client *client, const struct frame *frame, struct error *err);
 /* What the asker, if there still is one, gets. */

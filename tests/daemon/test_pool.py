@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pool behind a daemon: rotation, idle templates, back-pressure, fair shares, rude clients."""
+import contextlib
+import ctypes
 import json
 import os
 import re
 import signal
 import socket
+import struct
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+from harness import host
 from harness.product import SLOW
 from harness.wire import Peer, field, frame, limits, numbers, recorded
 
@@ -64,7 +69,7 @@ def burst(daemon, acquire, count):
         while ended < count:
             heard = peer.hear(60)
             assert heard is not None and heard[0] != numbers()["FAILED"], heard
-            ended += heard[0] == numbers()["ENDED"]
+            ended += numbers()["FIELD_ENDING"] in heard[2]
             peer.drop_fds()
 
 
@@ -186,6 +191,70 @@ def test_an_idle_template_is_dropped_and_comes_back(serve):
     wait_for(lambda: not daemon.roles()["template"], what="the end of both")
     assert daemon.run("print(1)").result["stdout"] == "1\n"
     assert daemon.lines == daemon.lines[:1]
+
+
+# -- cgroups that serve again ---------------------------------------------------------------------
+
+def place_of_cells(daemon):
+    """Where its warden makes the directories of cells in the hierarchy for memory."""
+    for line in Path(f"/proc/{daemon.roles()['cell'][0]}/cgroup").read_text().splitlines():
+        _, controller, path = line.split(":", 2)
+        if controller == "memory":
+            return (host.cgroup_v1("memory") / path.lstrip("/")).parent
+    raise AssertionError("a cell without a cgroup")
+
+
+class MadeDirectories:
+    """How many directories are made in a place, as inotify tells it."""
+
+    IN_CREATE, IN_ISDIR = 0x100, 0x40000000
+
+    def __init__(self, place):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        assert libc.inotify_add_watch(self.fd, os.fsencode(place), self.IN_CREATE) > 0
+
+    def count(self):
+        made = 0
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self.fd, 1 << 16):
+                at = 0
+                while at < len(data):
+                    _, mask, _, length = struct.unpack_from("iIII", data, at)
+                    made += bool(mask & self.IN_ISDIR)
+                    at += 16 + length
+        return made
+
+    def close(self):
+        os.close(self.fd)
+
+
+def test_cgroups_serve_again(serve, product, place):
+    """Those of a run that leaves no trace in them do, and no others, while run follows run."""
+    if not host.cgroup_v1("memory"):
+        pytest.skip("cgroup v1 controllers: v2 makes one directory a cell, which is never used again")
+    daemon = serve({"bare": (2, 2)}, runs=2, queue=12, queue_wait="60s")
+    where = place_of_cells(daemon)
+    made = MadeDirectories(where)
+
+    def calm():
+        return daemon.template("bare")["parked"] == 2 and len(list(where.glob("cell-*"))) == 2
+
+    def made_by(runs, code, *options):
+        """How many of the cells that so many runs, one right after the other, took had to make them."""
+        wait_for(calm, what="two parked cells, and nothing else")
+        made.count()
+        burst(daemon, recorded(product, place, code, *options), runs)
+        wait_for(calm, what="two parked cells, and nothing else")
+        return made.count()
+
+    assert made_by(12, "print(1)") < 12, "some were used again"
+    bomb = "held = []\nwhile True: held.append(bytes(1 << 20))"
+    assert made_by(4, bomb) == 4, "not those in which there was an OOM kill"
+    family = "import os\nif os.fork(): os.wait()"
+    assert made_by(4, family, "--policy", "open") == 4, "nor those of more than one process"
+    assert daemon.run("print(1)").result["usage"]["processes_peak"] == 1
+    made.close()
 
 
 # -- back-pressure -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ SMALL = configuration({"bare": (1, 1)})
 
 def refused(product, *words, status=125, cwd=None, **options):
     """`execpy serve WORDS…` does not begin, and says why in one line; the line."""
-    done = product.execute("serve", *words, cwd=cwd, env={"EXECPY_SOCKET": ""}, **options)
+    done = product.execute("serve", "--listen", "none", *words, cwd=cwd, env={"EXECPY_SOCKET": ""}, **options)
     assert done.returncode == status, str(done)
     assert done.stdout == b"" and done.err.startswith("execpy: "), str(done)
     assert len(done.err.splitlines()) == 1, str(done)
@@ -99,7 +99,7 @@ def test_where_it_serves_by_itself(product, watch, place):
         assert daemon.says("serving on")
     finally:
         daemon.close()
-    process = product.start("serve", "--config", daemon.config, cwd=place,
+    process = product.start("serve", "--listen", "none", "--config", daemon.config, cwd=place,
                             env={"XDG_RUNTIME_DIR": str(place), "EXECPY_SOCKET": ""})
     try:
         assert f"serving on {place}/execpy.sock" in process.stderr.readline().decode()
@@ -134,6 +134,7 @@ def test_many_daemons_start_at_once(product, watch, place):
     """However they race: one serves, the others say so."""
     (place / "serve.yaml").write_text(SMALL)
     processes = [product.start("serve", "--socket", place / "s", "--config", place / "serve.yaml",
+                               "--listen", "none",
                                env={"EXECPY_SOCKET": ""}) for _ in range(5)]
     losers = []
     deadline = time.monotonic() + 60 * SLOW
@@ -232,7 +233,7 @@ def test_a_full_disk(product, watch, place):
     need("root")
     for options in ("size=4k,nr_inodes=1", "size=4k,nr_inodes=2"):
         script = (f"mount -t tmpfs -o mode=0755,{options} tmpfs {place} && "
-                  f"exec {' '.join(product.prefix())} {product.binary} serve --socket {place}/s")
+                  f"exec {' '.join(product.prefix())} {product.binary} serve --listen none --socket {place}/s")
         if product.uid is not None:
             script = script.replace("mode=0755", f"mode=0755,uid={product.uid}")
         done = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True,
@@ -330,8 +331,8 @@ def test_a_sandbox_that_does_not_hold(product, watch, place):
     """The self-test at the start fails closed, and names the layer."""
     mask = (host.helper("mask-syscall"), str(host.syscall_number("landlock_create_ruleset")),
             str(errno.ENOSYS))
-    done = product.execute("serve", "--socket", place / "s", cwd=place, env={"EXECPY_SOCKET": ""},
-                           launcher=mask)
+    done = product.execute("serve", "--listen", "none", "--socket", place / "s", cwd=place,
+                           env={"EXECPY_SOCKET": ""}, launcher=mask)
     assert done.returncode == 125, str(done)
     assert "the sandbox does not hold on this host" in done.err and "andlock" in done.err
     assert not (place / "s").exists()

@@ -192,10 +192,49 @@ def conversations():
     yield "wrong", b'[]\n{}\n"\n{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}'
 
 
+def requests():
+    """What the strictness suite sends, a few sizes of pieces before it."""
+    root = Path(__file__).resolve().parent.parent
+    sys.path[:0] = [str(root), str(root / "serve")]
+    from test_strictness import CONTROLS, PROBES
+    cases = {**{name: data for name, (data, _) in PROBES.items()}, **CONTROLS}
+    for number, (name, data) in enumerate(cases.items()):
+        if len(data) < 4096:
+            yield re.sub(r"[^a-z0-9]+", "-", name.lower()), bytes([number % 64]) + data
+
+
+def bodies():
+    """A route (with 0x80: events are wanted) and what is sent to it."""
+    def body(route, **keys):
+        return bytes([route]) + json.dumps(keys).encode()
+    run, batch, check, probe, sessions, session_run, checkpoint, rollback = range(8)
+    yield "run", body(run, code="print(1)\0", stdin="a", args=["x", "ä"], env={"A": "b=c"}, policy="open",
+                      template="numpy", output="truncate", return_files=True,
+                      limits={"time_ms": 100, "cpu_ms": 10, "memory_bytes": 1 << 22, "processes": 1,
+                              "output_bytes": 0, "disk_bytes": 1 << 16},
+                      files=[{"path": "a/b", "content": "x"}, {"path": "c", "content_base64": "AAE="}])
+    yield "run-events", body(run | 0x80, code="print(1)")
+    yield "run-detached", body(run, code="1", detach=True)
+    yield "run-wrong", body(run, code="1", files=[{"path": "../x", "content": "", "content_base64": 1}])
+    yield "run-limits", body(run, code="1", limits={"time_ms": 1e300, "memory_bytes": -1, "x": 1})
+    yield "run-twice", b'\0{"code":"1","code":"2"}'
+    yield "run-text", b'\0{"code":"\\ud800","a\\u0000":[[[[1]]]]} '
+    yield "batch", body(batch, runs=[{"code": "1"}, {"cod": 1}, 5, {"code": "2", "detach": True}])
+    yield "batch-empty", body(batch, runs=[])
+    yield "check", body(check, code="import os", policy="strict")
+    yield "probe", body(probe, code="import os", policy="/etc/passwd")
+    yield "session", body(sessions, template="numpy", policy="open", limits={"disk_bytes": 1 << 20}, idle_ttl_ms=1000)
+    yield "session-empty", bytes([sessions])
+    yield "session-run", body(session_run | 0x80, code="1", limits={"memory_bytes": 1})
+    yield "checkpoint", body(checkpoint, name="ä" * 40)
+    yield "rollback", body(rollback, name="")
+
+
 def main():
     root = Path(sys.argv[1])
     for target, cases in (("frame", frames()), ("collect", trees()), ("response", responses()),
-                          ("config", configurations()), ("mcp", conversations())):
+                          ("config", configurations()), ("mcp", conversations()),
+                          ("http", requests()), ("rest", bodies())):
         (root / target).mkdir(parents=True, exist_ok=True)
         for name, data in cases:
             (root / target / name).write_bytes(data)

@@ -3,8 +3,8 @@
 
 Its processes are told apart by where they stand in the tree:
 
-    execpy serve ─ janitor ─ warden ─ keeper ┬ template
-                                             ├ init, one a cell
+    execpy serve ┬ janitor ─ warden ─ keeper ┬ template
+                 └ server                    ├ init, one a cell
                                              └ main process, one a cell
 """
 import contextlib
@@ -73,11 +73,13 @@ class Daemon:
     """`execpy serve` with this configuration (text); ready when it says that it serves."""
 
     def __init__(self, product, directory, text=None, *options, socket=None, env=None, wait=True,
-                 launcher=()):
+                 launcher=(), listen=("none",)):
         self.product, self.directory = product, Path(directory)
         self.socket = Path(socket or self.directory / "execpy.sock")
         self.config = self.directory / "serve.yaml"
         words = ["serve", "--socket", self.socket]
+        for address in listen:
+            words += ["--listen", address]
         if text is not None:
             self.config.write_text(text)
             words += ["--config", self.config]
@@ -145,7 +147,11 @@ class Daemon:
     def roles(self):
         """{role: [pid]} of what it consists of now."""
         tree = children()
-        found = {"janitor": tree.get(self.pid, [])}
+        found = {"janitor": [], "server": []}
+        for pid in tree.get(self.pid, ()):
+            with contextlib.suppress(OSError):
+                name = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+                found["server" if name == b"execpy-server" else "janitor"].append(pid)
         found["warden"] = [p for pid in found["janitor"] for p in tree.get(pid, ())]
         found["keeper"] = [p for pid in found["warden"] for p in tree.get(pid, ())]
         for role in ("template", "init", "cell", "user"):

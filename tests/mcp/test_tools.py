@@ -314,6 +314,26 @@ def test_checkpoints(common, session):
         assert common.tool("python_session", **arguments)["isError"] is True, arguments
 
 
+def test_branches(client):
+    session = client.session()
+    client.run("x = [1]\nopen('f', 'w').write('hi')", session=session)
+    branches = [one["id"] for one in
+                do(client, "fork", session=session, count=2)["structuredContent"]["sessions"]]
+    assert len({session, *branches}) == 3
+    for n, branch in enumerate(branches):
+        assert client.text(f"x.append({n})\n(x, open('f').read())", session=branch) == \
+            f"([1, {n}], 'hi')\n"
+    assert client.text("x", session=session) == "[1]\n"
+    assert len(do(client, "fork", session=session)["structuredContent"]["sessions"]) == 1
+    assert len(do(client, "list")["structuredContent"]["sessions"]) == 4
+    for arguments in ({"session": session, "count": 0}, {"session": session, "count": 17},
+                      {"session": session, "count": "2"}, {"count": 2}, {"session": "ses_nosuch"}):
+        assert client.tool("python_session", action="fork", **arguments)["isError"] is True
+    client.run("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
+               session=session)
+    assert "threads were running" in text_of(do(client, "fork", session=session))
+
+
 def test_the_life_of_a_session(client):
     assert do(client, "list")["structuredContent"] == {"sessions": []}
     first, second = client.session(), client.session(template="numpy", memory_bytes=200 << 20)

@@ -74,6 +74,11 @@ class Session:
     def call(self, call, **more):
         return self.tool.call(call, id=self.id, **more)
 
+    def fork(self, count=1, **more):
+        """Its branches."""
+        return [Session(self.tool, info)
+                for info in self.call("fork", count=count, timeout=120, **more)]
+
     def run(self, code, **more):
         """The result, whatever it is."""
         return self.call("run", code=code, **more)

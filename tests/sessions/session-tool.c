@@ -164,6 +164,11 @@ static void call_other(json_t *call, const char *what)
 	} else if (strcmp(what, "drop") == 0) {
 		r = execpy_session_drop(engine, id, name, &info, &error);
 		ok = info_json(&info);
+	} else if (strcmp(what, "fork") == 0) {
+		r = execpy_session_fork(engine, id, (unsigned)number(call, "count"),
+					json_is_true(json_object_get(call, "same_random")),
+					tell_session, list, &error);
+		ok = json_incref(list);
 	} else if (strcmp(what, "interrupt") == 0) {
 		r = execpy_session_interrupt(engine, id, &error);
 	} else if (strcmp(what, "end") == 0) {

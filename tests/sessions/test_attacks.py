@@ -44,12 +44,16 @@ def test_attack(scenario, tool, product, canary, watch):
     if product.mode in ("user", "daemon-user"):
         expect = {**expect, **scenario.without_cgroups}
     code, = scenario.codes(canary.directory, watch.mark)
-    for restored in (False, True):
+    for kind in ("fresh", "restored", "branch"):
         session = tool.open()
-        if restored:
+        if kind == "restored":
             assert session.run("import os\nos._exit(1)")["session"]["restored"]
+        if kind == "branch":
+            origin = session
+            session, = origin.fork()
+            origin.call("end")
         result = session.run(code)
-        detail = f"{scenario.name}, restored {restored}: {result}"[:4000]
+        detail = f"{scenario.name}, {kind}: {result}"[:4000]
         compare_verdicts(expect["verdicts"], result["stdout"], detail)
         assert result["status"] in expect["status"].split("|"), detail
         assert canary.secret not in str(result), detail

@@ -302,6 +302,24 @@ def test_what_a_rollback_loses_is_told(session):
     assert done.returncode == 0 and done.err.startswith("lost: "), str(done)
 
 
+def test_fork(session):
+    session.run("x = 1; open('f', 'w').write('one')")
+    lines = session.act("fork", "2").split()
+    assert len({session.id, *lines}) == 3
+    told = json.loads(session.act("fork", "--json", "--same-random"))
+    assert [set(info) for info in told] == [KEYS] and told[0]["runs"] == 1
+    for branch in [*lines, told[0]["id"]]:
+        done = session.execute("run", branch, "-c", "print(x, open('f').read())")
+        assert done.out == "1 one\n", str(done)
+        assert session.execute("end", branch).returncode == 0
+    for words in (["0"], ["129"], ["x"], ["1", "2"]):
+        done = session.execute("fork", session.id, *words)
+        assert done.returncode in (1, 2) and done.err.startswith("execpy: "), str(done)
+    refusal(session.execute("fork", "ses_nosuch"))
+    session.run("import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()")
+    refusal(session.execute("fork", session.id), "threads were running")
+
+
 @pytest.mark.parametrize("name", ["", "x" * 64])
 def test_names_that_are_none(session, name):
     refusal(session.execute("checkpoint", session.id, name))

@@ -106,7 +106,7 @@ static void what_is_wrong_is_named_with_its_place(void **state)
 		{"memroy: 1G\n",
 		 "serve.yaml:1:1: there is no key 'memroy': use templates, memory, rotate_cells, "
 		 "rotate_after, idle_after, runs, queue, queue_wait, clients, sessions, "
-		 "session_idle, session_life"},
+		 "session_idle, session_life; or one of docs/http.md"},
 		{"memory: 1T\n",
 		 "serve.yaml:1:9: memory: cannot read \"1T\"; write it like 100M, 64K "
 		 "or 1G"},

@@ -4,7 +4,9 @@
 #include "unit.h"
 
 #include "base/cleanup.h"
-#include "engine/json.h"
+#include "engine/json_stream.h"
+
+#include "base/bounds.h"
 
 static void sequences(void **state)
 {
@@ -177,12 +179,72 @@ static void a_full_buffer_is_noticed(void **state)
 	assert_true(out.length <= 10);
 }
 
+/* A text in four spans, parted anywhere, also inside of a character: converted piece by
+ * piece it is what it is in one. */
+static void a_stream_is_the_same_text(void **state)
+{
+	static const char *const units[] = {"a",        "\n",           "\"",
+					    "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+					    "\xff",     "\xe2\x82"};
+	autobytes text = {0}, whole = {0};
+	struct json wanted = {.out = &whole};
+	bool lossy;
+
+	while (text.length < 3 * JSON_PART_BYTES + 7)
+		bytes_append_text(&text, units[text.length * 7 % ARRAY_LENGTH(units)]);
+	emit_begin_array(&wanted);
+	lossy = emit_text(&wanted, bytes_span(&text));
+	emit_base64(&wanted, bytes_span(&text));
+	emit_number(&wanted, 1);
+	emit_end_array(&wanted);
+	for (size_t cut = 0; cut < 40; cut++) {
+		size_t first = JSON_PART_BYTES - 20 + cut, second = 2 * JSON_PART_BYTES + 3 * cut;
+		const struct span spans[JSON_SPANS_MAX] = {
+			span_of((char *)text.data, first),
+			span_of((char *)text.data + first, cut % 3),
+			span_of((char *)text.data + first + cut % 3, second - first - cut % 3),
+			span_of((char *)text.data + second, text.length - second)};
+		struct json_stream stream = {0};
+		struct json json = json_stream_writer(&stream);
+		autobytes out = {0};
+
+		emit_begin_array(&json);
+		assert_int_equal(emit_pieces(&json, spans), lossy);
+		emit_base64(&json, bytes_span(&text));
+		emit_number(&json, 1);
+		emit_end_array(&json);
+		assert_false(json_stream_is_whole(&stream));
+		assert_true(stream.text.length < 100); /* nothing of it was copied */
+		while (json_stream_next(&stream, &out))
+			;
+		assert_int_equal(out.length, whole.length);
+		assert_memory_equal(out.data, whole.data, whole.length);
+		json_stream_free(&stream);
+	}
+}
+
+static void a_short_stream_is_whole(void **state)
+{
+	struct json_stream stream = {0};
+	struct json json = json_stream_writer(&stream);
+
+	emit_text(&json, text_of("short"));
+	assert_true(json_stream_is_whole(&stream));
+	assert_bytes(&stream.text, "\"short\"");
+	json_stream_free(&stream);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sequences), cmocka_unit_test(every_code_point_passes),
-		cmocka_unit_test(texts),     cmocka_unit_test(commas_and_nesting),
-		cmocka_unit_test(base64),    cmocka_unit_test(a_full_buffer_is_noticed),
+		cmocka_unit_test(sequences),
+		cmocka_unit_test(every_code_point_passes),
+		cmocka_unit_test(texts),
+		cmocka_unit_test(commas_and_nesting),
+		cmocka_unit_test(base64),
+		cmocka_unit_test(a_full_buffer_is_noticed),
+		cmocka_unit_test(a_stream_is_the_same_text),
+		cmocka_unit_test(a_short_stream_is_whole),
 	};
 
 	return cmocka_run_group_tests_name("json", tests, NULL, NULL);

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define ARENA_BLOCK_BYTES ((size_t)32 << 10)
-#define REFERENCE_SLOTS   64u /* at first; a power of two */
+#define ARENA_FIRST_BYTES ((size_t)4 << 10) /* enough for most code */
+#define REFERENCE_SLOTS   64u               /* at first; a power of two */
 
 struct arena_block {
 	struct arena_block *next;
@@ -21,8 +22,9 @@ void *arena_take(struct arena *arena, size_t size)
 
 	size = (size + 15) & ~(size_t)15;
 	if (size > arena->left) {
-		size_t room = size > ARENA_BLOCK_BYTES ? size : ARENA_BLOCK_BYTES;
-		struct arena_block *block = calloc(1, sizeof *block + room);
+		size_t usual = arena->blocks ? ARENA_BLOCK_BYTES : ARENA_FIRST_BYTES;
+		size_t room = size > usual ? size : usual;
+		struct arena_block *block = malloc(sizeof *block + room);
 
 		if (!block)
 			longjmp(*arena->out, ENOMEM);
@@ -34,7 +36,8 @@ void *arena_take(struct arena *arena, size_t size)
 	taken = arena->at;
 	arena->at += size;
 	arena->left -= size;
-	return taken;
+	/* Only what is taken: a page that is not needed is not to be had. */
+	return memset(taken, 0, size);
 }
 
 void arena_free(struct arena *arena)

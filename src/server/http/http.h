@@ -9,6 +9,7 @@
 #ifndef EXECPY_SERVER_HTTP_HTTP_H
 #define EXECPY_SERVER_HTTP_HTTP_H
 
+#include "base/bounds.h"
 #include "base/bytes.h"
 
 #include <stdbool.h>
@@ -37,7 +38,8 @@ struct route {
 /* --- the request ---------------------------------------------------------------- */
 
 struct server *exchange_server(const struct exchange *exchange);
-/* Whose key it came with; without keys there is one tenant, who may do everything. */
+/* Whose key it came with; without keys there is one tenant, who may do everything. NULL:
+ * nobody's, which only open routes meet. */
 struct tenant *exchange_tenant(const struct exchange *exchange);
 const char *exchange_method(const struct exchange *exchange);
 /* What stands in the path for {name}: percent-decoded UTF-8 without a NUL. */

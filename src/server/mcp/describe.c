@@ -45,7 +45,7 @@ static void describe_policy(const struct mcp_options *options, struct bytes *out
 	if (policy_load(name, &policy, NULL) < 0)
 		return; /* each call will say so */
 	bytes_append_text(out, policy_words(policy.profile));
-	if (policy_find(name, &built_in) < 0)
+	if (policy_find_profile(name, &built_in) < 0)
 		bytes_append_format(out, " The policy %s changes some of that.", policy.name);
 }
 
@@ -225,7 +225,7 @@ static void check_schemas(struct mcp *mcp, struct json *json)
 static void session_schemas(struct mcp *mcp, struct json *json)
 {
 	static const char *const actions[] = {"create",   "list", "info", "checkpoint",
-					      "rollback", "undo", "end"};
+					      "rollback", "undo", "fork", "end"};
 
 	begin_schema(json, "inputSchema");
 	emit_key(json, "properties");
@@ -239,6 +239,7 @@ static void session_schemas(struct mcp *mcp, struct json *json)
 	emit_end_object(json);
 	property(json, "session", "string", "Id of the session; for all but create and list");
 	property(json, "name", "string", "Of the checkpoint; for checkpoint and rollback");
+	property(json, "count", "integer", "How many branches fork makes; 1 unless given");
 	template_property(json);
 	limit_properties(mcp->options, json);
 	emit_end_object(json);
@@ -273,7 +274,9 @@ static void describe_session(struct mcp *mcp, struct bytes *out)
 		"and template are optional); list and info say what there is; checkpoint keeps the "
 		"present state under a name, rollback returns to it, undo returns to before the "
 		"last "
-		"run; end ends it. A session that is not used ends by itself, as info says, and "
+		"run; fork makes sessions that go on from the present state, each by itself, to "
+		"try several ways; end ends it. A session that is not used ends by itself, as info "
+		"says, and "
 		"with "
 		"this server unless it uses a daemon.");
 }

@@ -118,23 +118,26 @@ void mcp_forget_session(struct mcp *mcp, const char *id)
 	free(session);
 }
 
+static void remember(struct mcp *mcp, const struct execpy_session_info *info)
+{
+	struct mcp_session *session = calloc(1, sizeof *session);
+
+	if (!session)
+		return; /* it is only in no list */
+	snprintf(session->id, sizeof session->id, "%s", info->id);
+	snprintf(session->template, sizeof session->template, "%s", info->template);
+	TAILQ_INSERT_TAIL(&mcp->sessions, session, entry);
+	mcp->session_count++;
+}
+
 static void finish_create(struct mcp_call *call, struct execpy_result *result,
 			  const struct error *why)
 {
-	struct mcp *mcp = call->mcp;
-	struct mcp_session *session = call->opened.id[0] ? calloc(1, sizeof *session) : NULL;
-
 	if (!call->opened.id[0]) {
 		mcp_tool_error(call, "%s", why->text);
 		return;
 	}
-	/* Without it the session is only in no list. */
-	if (session) {
-		snprintf(session->id, sizeof session->id, "%s", call->opened.id);
-		snprintf(session->template, sizeof session->template, "%s", call->opened.template);
-		TAILQ_INSERT_TAIL(&mcp->sessions, session, entry);
-		mcp->session_count++;
-	}
+	remember(call->mcp, &call->opened);
 	answer(call, "", &call->opened, 1);
 }
 
@@ -183,6 +186,46 @@ static void list(struct mcp_call *call)
 	answer(call, count ? "" : "there are no sessions\n", infos, count);
 }
 
+struct branches {
+	struct mcp *mcp;
+	struct execpy_session_info infos[MCP_BRANCHES_MAX];
+	size_t count;
+};
+
+static void take_branch(void *user, const struct execpy_session_info *info)
+{
+	struct branches *branches = user;
+
+	remember(branches->mcp, info);
+	if (branches->count < ARRAY_LENGTH(branches->infos))
+		branches->infos[branches->count++] = *info;
+}
+
+static void fork_session(struct mcp_call *call, const char *id, const json_t *count)
+{
+	autofree struct branches *branches = calloc(1, sizeof *branches);
+	json_int_t wanted = count ? json_integer_value(count) : 1;
+	struct execpy_error err = {0};
+
+	if (!branches) {
+		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
+	} else if (!id) {
+		mcp_tool_error(call, "fork: session is missing");
+	} else if (wanted < 1 || wanted > MCP_BRANCHES_MAX) {
+		mcp_tool_error(call, "fork: count must be an integer from 1 to %d",
+			       MCP_BRANCHES_MAX);
+	} else if (call->mcp->session_count + (size_t)wanted > MCP_SESSIONS_MAX) {
+		mcp_tool_error(call, "there are at most %d sessions: end some", MCP_SESSIONS_MAX);
+	} else {
+		branches->mcp = call->mcp;
+		if (execpy_session_fork(call->mcp->engine, id, (unsigned)wanted, false, take_branch,
+					branches, &err) < 0)
+			mcp_tool_error(call, "%s", err.text);
+		else
+			answer(call, "", branches->infos, branches->count);
+	}
+}
+
 static void act(struct mcp_call *call, const char *action, const char *id, const char *name)
 {
 	struct execpy_engine *engine = call->mcp->engine;
@@ -223,7 +266,7 @@ static void act(struct mcp_call *call, const char *action, const char *id, const
 
 void mcp_tool_session(struct mcp_call *call, const json_t *arguments)
 {
-	static const char *const names[] = {"action", "session", "name", "template", NULL};
+	static const char *const names[] = {"action", "session", "name", "count", "template", NULL};
 	static const char *const actions[] = {"info", "checkpoint", "rollback", "undo", "end"};
 	const char *action, *session, *name, *template;
 
@@ -241,12 +284,16 @@ void mcp_tool_session(struct mcp_call *call, const json_t *arguments)
 		list(call);
 		return;
 	}
+	if (action && strcmp(action, "fork") == 0) {
+		fork_session(call, session, json_object_get(arguments, "count"));
+		return;
+	}
 	for (size_t i = 0; action && i < ARRAY_LENGTH(actions); i++) {
 		if (strcmp(action, actions[i]) == 0) {
 			act(call, action, session, name);
 			return;
 		}
 	}
-	mcp_tool_error(call,
-		       "action must be create, list, info, checkpoint, rollback, undo or end");
+	mcp_tool_error(
+		call, "action must be create, list, info, checkpoint, rollback, undo, fork or end");
 }
