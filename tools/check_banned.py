@@ -53,7 +53,8 @@ def complaints(path):
 
 def main():
     files = sorted(path for folder in ("src", "tests", "bench")
-                   for path in (ROOT / folder).rglob("*") if path.suffix in (".c", ".h", ".def"))
+                   for path in (ROOT / folder).rglob("*") if path.suffix in (".c", ".h", ".def")
+                   and "node_modules" not in path.parts)
     found = [complaint for path in files for complaint in complaints(path)]
     for complaint in found:
         print(complaint)

@@ -11,7 +11,7 @@
 # 2 wrong usage.
 set -u
 
-usage='usage: tools/packages.sh list|missing|install NAME... (build science test parity lint fuzz bench peers qemu)'
+usage='usage: tools/packages.sh list|missing|install NAME... (build science test node parity lint fuzz bench peers qemu)'
 
 # Prints the packages of the list $1. Lists may overlap.
 packages_of()
@@ -26,9 +26,11 @@ packages_of()
 		echo python3-numpy python3-pandas python3-matplotlib
 		echo fonts-dejavu-core tzdata ca-certificates ;;
 	test)		# unit and end-to-end tests; util-linux has unshare and setpriv; the page is
-			# looked at in Chromium, driven from Node.js (tests/node has what comes from npm)
+			# looked at in Chromium
 		echo libcmocka-dev python3-pytest python3-jsonschema strace util-linux procps
-		echo openssl chromium nodejs npm ;;
+		echo openssl chromium ;;
+	node)		# installs what tests/node/package-lock.json names, a newer Node among it
+		echo nodejs npm ;;
 	parity)		# the libraries that the tasks and attacks in tests/corpus import
 		packages_of science
 		echo python3-bs4 python3-cffi python3-chardet python3-cryptography

@@ -150,11 +150,17 @@
 #define MCP_TEXT_BYTES         (48 * KIB) /* of a result, as a model reads it */
 #define MCP_PICTURE_BYTES_MAX  (5 * MIB)  /* in base64, as clients take them */
 #define MCP_PICTURES_MAX       16
+#define MCP_PICTURE_PIXELS_MAX 2000 /* a side */
 #define MCP_RESOURCE_BYTES_MAX (8 * MIB)
 #define MCP_RESOURCES_MAX      1000
 #define MCP_PROGRESS_MS        1000
 #define MCP_PROBE_MS           15000 /* to find out what is installed */
 #define MCP_FLUSH_MS           1000  /* for a client that has closed its end to read the rest */
+
+/* MCP over HTTP. */
+#define MCP_HTTP_SESSIONS_MAX 1000    /* MCP's own, of one tenant */
+#define MCP_HTTP_IDLE_MS      3600000 /* until one that nobody uses ends */
+#define MCP_KEEP_ALIVE_MS     15000   /* between signs of life in a response */
 
 /* What a call over MCP may ask for, where the command line does not say. */
 #define MCP_TIME_MS_MAX      120000 /* and of processor time */
@@ -185,6 +191,11 @@
 #define REST_OUTPUT_BYTES_MAX (256 * MIB)
 #define REST_DISK_BYTES_MAX   (4 * GIB)
 
+/* The APIs of others. */
+#define COMPAT_CWD_BYTES_MAX  256   /* a context's working directory */
+#define COMPAT_FUSION_TIME_MS 10000 /* of a run that names none, as those servers have it */
+#define COMPAT_PISTON_TIME_MS 3000
+
 /* A dry run (execpy check --probe). The time and memory are the issue's own:
  * enough to see what code is about, too little to do it. */
 #define PROBE_TIME_MS      1000
@@ -197,15 +208,15 @@
 #define TEMPLATE_START_MS  60000 /* imports included */
 #define WARDEN_TAKES_MS    10000 /* a message, while it is busy */
 #define CELL_START_MS      10000
-#define OUTPUT_PATIENCE_MS 2                  /* before output is looked for */
-#define OFFER_DELAY_MS     OUTPUT_PATIENCE_MS /* before a client needs a cell that runs already */
-#define OUTPUT_REST_MS     1                  /* between reads of little each */
-#define OUTPUT_REST_BYTES  (16 * KIB)         /* what is not little */
-#define DRAIN_MS           100                /* children of a main process that ended */
-#define FRAMES_WAIT_MS     250 /* for the frames at a time limit, on a busy machine */
-#define USAGE_POLL_MS      5   /* the finest step of CPU accounting */
-#define CELL_NICE          10  /* only where no cgroup shares out the processors */
-#define USAGE_POLL_SLOW_MS 50  /* how late an OOM kill of a child may be seen */
+#define OUTPUT_PATIENCE_MS 2          /* before output is looked for */
+#define OFFER_DELAY_MS     2          /* before a client needs a cell that runs already */
+#define OUTPUT_REST_MS     1          /* between reads of little each */
+#define OUTPUT_REST_BYTES  (16 * KIB) /* what is not little */
+#define DRAIN_MS           100        /* children of a main process that ended */
+#define FRAMES_WAIT_MS     250        /* for the frames at a time limit, on a busy machine */
+#define USAGE_POLL_MS      5          /* the finest step of CPU accounting */
+#define CELL_NICE          10         /* only where no cgroup shares out the processors */
+#define USAGE_POLL_SLOW_MS 50         /* how late an OOM kill of a child may be seen */
 
 /* How long what was killed may take to die, in milliseconds. */
 #define SWEEP_OTHERS_MS 100  /* at a start, of what dead wardens left */

@@ -32,14 +32,7 @@ static const char help_text[] =
 static void choose_limits(const struct options *options, struct mcp_options *mcp)
 {
 	mcp->limits = limits_default();
-	mcp->ceilings = (struct limits){
-		.time_ms = MCP_TIME_MS_MAX,
-		.cpu_ms = MCP_TIME_MS_MAX,
-		.memory_bytes = MCP_MEMORY_BYTES_MAX,
-		.processes = MCP_PROCESSES_MAX,
-		.output_bytes = MCP_OUTPUT_BYTES_MAX,
-		.disk_bytes = MCP_DISK_BYTES_MAX,
-	};
+	mcp->ceilings = mcp_ceilings();
 	for (size_t i = 0; i < limit_count; i++) {
 		uint64_t given = limit_get(&options->limits, &limit_infos[i]);
 

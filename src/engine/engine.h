@@ -410,6 +410,15 @@ const char *files_media_type(const char *path);
 /* result.c */
 void result_finish(struct run *run);
 void result_index(struct execpy_result *result);
+/* What went wrong in three texts: its type, a sentence with what to do about it, and the
+ * traceback or what stands for it. False when all is well. */
+struct result_error {
+	struct bytes type, message, traceback;
+};
+bool result_error(struct execpy_result *result, struct result_error *ret_error);
+void result_error_free(struct result_error *error);
+/* That of a limit or the like, or NULL. */
+const char *result_limit_type(enum execpy_status status);
 /* The parts of the result object that others write, too. */
 struct json;
 void result_write(struct execpy_result *result, struct json *json); /* the whole object */
@@ -418,7 +427,12 @@ void result_write_findings(struct execpy_result *result, struct json *json);
 /* The nth of them; false when there are no more. */
 bool result_write_finding_at(struct execpy_result *result, size_t index, struct json *json);
 void result_write_finding(struct json *json, const struct finding *finding);
-/* The body of a MESSAGE_DISPLAY or MESSAGE_VALUE as {mime: content}. */
+/* Tells of each type once that the body of a MESSAGE_DISPLAY or MESSAGE_VALUE has; how
+ * many there are. The types' names are plain ASCII; the data are the guest's own bytes. */
+size_t result_each_datum(struct span body,
+			 void (*tell)(void *user, const char *mime, struct span data), void *user);
+bool result_is_text(const char *mime); /* else it is shown as base64 */
+/* Such a body as {mime: content}. */
 void result_write_bundle(struct json *json, struct span body);
 void result_write_end(struct execpy_result *result, struct json *json);
 bool result_find_field(struct span body, enum field_name name, struct field *ret_field);

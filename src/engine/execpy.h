@@ -85,7 +85,10 @@ struct execpy_request {
 	const char *template; /* NULL or "auto": by the code's imports; "bare"; a name */
 	bool truncate_output; /* keep head and tail instead of ending the run */
 	bool return_files;    /* contents in the result */
-	int out_directory;    /* -1, or where created files are written, beneath it */
+	/* Of the longer side of each picture that is shown: a larger one is made smaller, if
+	 * it can be, where it was made. 0: as they are. */
+	uint32_t picture_pixels;
+	int out_directory; /* -1, or where created files are written, beneath it */
 };
 
 enum execpy_stream { EXECPY_STDOUT = 1, EXECPY_STDERR = 2 };

@@ -145,6 +145,26 @@ size_t json_escape(struct bytes *out, struct span text, bool more, bool *lossy)
 	return at;
 }
 
+bool emit_piece(struct json *json, struct json_pieces *pieces, struct span data, bool last)
+{
+	autobytes joined = {0};
+	bool lossy = false;
+	size_t taken;
+
+	if (pieces->length > 0) {
+		bytes_append(&joined, pieces->carried, pieces->length);
+		bytes_append(&joined, data.data, data.length);
+		data = bytes_span(&joined);
+	}
+	before_value(json);
+	bytes_append_text(json->out, "\"");
+	taken = json_escape(json->out, data, !last, &lossy);
+	bytes_append_text(json->out, "\"");
+	pieces->length = data.length - taken;
+	memmove(pieces->carried, data.data + taken, pieces->length);
+	return taken > 0;
+}
+
 static void note_part(struct json *json, const struct span *spans, size_t count, bool base64)
 {
 	struct json_parts *parts = json->parts;

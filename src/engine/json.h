@@ -60,6 +60,15 @@ void emit_raw(struct json *json, struct span text);
  * of a sequence at its end is left: returns how much was taken. */
 size_t json_escape(struct bytes *out, struct span text, bool more, bool *lossy);
 
+/* A text that comes piece by piece, each to be a string of its own. */
+struct json_pieces {
+	uint8_t carried[4]; /* the beginning of a sequence that the next piece ends */
+	size_t length;
+};
+/* Writes the next piece as a string, cut where a sequence ends; the last is cut anywhere.
+ * False when there is nothing to say yet; then it is empty. */
+bool emit_piece(struct json *json, struct json_pieces *pieces, struct span data, bool last);
+
 /* The length of the UTF-8 sequence at the start of `text`, or 0 when it is not
  * one (overlong, surrogate, beyond U+10FFFF, cut). */
 size_t utf8_sequence(struct span text);

@@ -52,9 +52,8 @@ static bool first_of_its_type(struct span seen[BUNDLE_TYPES_MAX], size_t *count,
 	return true;
 }
 
-/* {mime: content}: text as it is, everything else as base64. JSON of a guest's
- * is text to us: it is not parsed here. */
-void result_write_bundle(struct json *json, struct span body)
+size_t result_each_datum(struct span body,
+			 void (*tell)(void *user, const char *mime, struct span data), void *user)
 {
 	struct span seen[BUNDLE_TYPES_MAX], mime = {NULL, 0};
 	struct reader fields = reader_of(body);
@@ -62,7 +61,6 @@ void result_write_bundle(struct json *json, struct span body)
 	char name[101] = "";
 	size_t count = 0;
 
-	emit_begin_object(json);
 	while (frame_next_field(&fields, &field) == 1) {
 		if (field.name == FIELD_MIME) {
 			mime = valid_mime(field.value) ? field.value : (struct span){NULL, 0};
@@ -70,15 +68,36 @@ void result_write_bundle(struct json *json, struct span body)
 			   first_of_its_type(seen, &count, mime)) {
 			snprintf(name, sizeof name, "%.*s", (int)mime.length,
 				 (const char *)mime.data);
-			emit_key(json, name);
-			if (is_text_type(mime) || strstr(name, "json"))
-				emit_text(json, field.value);
-			else
-				emit_base64(json, field.value);
+			tell(user, name, field.value);
 			mime.length = 0;
 		}
 	}
-	if (count == 0) {
+	return count;
+}
+
+bool result_is_text(const char *mime)
+{
+	return is_text_type((struct span){(const uint8_t *)mime, strlen(mime)}) ||
+	       strstr(mime, "json");
+}
+
+static void write_datum(void *user, const char *mime, struct span data)
+{
+	struct json *json = user;
+
+	emit_key(json, mime);
+	if (result_is_text(mime))
+		emit_text(json, data);
+	else
+		emit_base64(json, data);
+}
+
+/* {mime: content}: text as it is, everything else as base64. JSON of a guest's
+ * is text to us: it is not parsed here. */
+void result_write_bundle(struct json *json, struct span body)
+{
+	emit_begin_object(json);
+	if (result_each_datum(body, write_datum, json) == 0) {
 		emit_key(json, "text/plain");
 		emit_string(json, "");
 	}
@@ -166,7 +185,7 @@ static void write_frames(struct execpy_result *result, struct json *json, struct
 	emit_end_array(json);
 }
 
-static const char *limit_error_type(enum execpy_status status)
+const char *result_limit_type(enum execpy_status status)
 {
 	switch (status) {
 	case EXECPY_TIMEOUT:
@@ -230,7 +249,7 @@ static void write_refusal(struct execpy_result *result, struct json *json)
 
 static void write_error(struct execpy_result *result, struct json *json)
 {
-	const char *type = limit_error_type(result->status);
+	const char *type = result_limit_type(result->status);
 
 	emit_key(json, "error");
 	if (result->status == EXECPY_BLOCKED) {

@@ -106,6 +106,63 @@ const char *execpy_result_explanation(struct execpy_result *result)
 	return out->failed ? NULL : (const char *)out->data;
 }
 
+static void append_field(const struct execpy_result *result, enum field_name name,
+			 const char *otherwise, struct bytes *out)
+{
+	struct field field;
+
+	if (result->error.length > 0 && result_find_field(result->error, name, &field))
+		bytes_append(out, field.value.data, field.value.length);
+	else
+		bytes_append_text(out, otherwise);
+}
+
+/* An exception's, or that of an exit that the code asked for. */
+static void take_own_error(const struct execpy_result *result, struct result_error *error)
+{
+	if (result->error.length == 0) {
+		bytes_append_text(&error->type, "SystemExit");
+		bytes_append_format(&error->message, "%d", result->exit_code);
+	} else {
+		append_field(result, FIELD_TYPE, "Exception", &error->type);
+		append_field(result, FIELD_TEXT, "", &error->message);
+	}
+	append_field(result, FIELD_TRACEBACK, "", &error->traceback);
+}
+
+bool result_error(struct execpy_result *result, struct result_error *ret_error)
+{
+	const struct finding *cause = verdict_cause(&result->verdict);
+	const char *type = result_limit_type(result->status), *hint = result_hint(result->status);
+	const char *message = result->reason, *explanation = execpy_result_explanation(result);
+
+	*ret_error = (struct result_error){0};
+	if (result->status == EXECPY_OK)
+		return false;
+	if (result->status == EXECPY_BLOCKED) {
+		type = cause ? finding_error_type(cause) : "SecurityError";
+		message = cause ? cause->message : "refused";
+		hint = cause && cause->hint[0] ? cause->hint : NULL;
+	}
+	if (!type && result->status != EXECPY_DISK_LIMIT) {
+		take_own_error(result, ret_error);
+		return true;
+	}
+	bytes_append_text(&ret_error->type, type ? type : "DiskLimitError");
+	bytes_append_text(&ret_error->message, message);
+	if (hint)
+		bytes_append_format(&ret_error->message, "\nhint: %s", hint);
+	bytes_append_text(&ret_error->traceback, explanation ? explanation : "");
+	return true;
+}
+
+void result_error_free(struct result_error *error)
+{
+	bytes_free(&error->type);
+	bytes_free(&error->message);
+	bytes_free(&error->traceback);
+}
+
 size_t execpy_result_findings(struct execpy_result *result,
 			      const struct execpy_finding **ret_findings)
 {

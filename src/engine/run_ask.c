@@ -35,6 +35,8 @@ static void make_request(struct run *run, struct bytes *frame)
 	frame_put_number(frame, FIELD_WALL_US, run->result->limits.time_ms * 1000);
 	frame_put_number(frame, FIELD_CHECK, run->result->check_only);
 	frame_put_number(frame, FIELD_PROBE, run->result->probe);
+	if (request->picture_pixels)
+		frame_put_number(frame, FIELD_PICTURE_PIXELS, request->picture_pixels);
 	for (size_t i = 0; i < request->file_count; i++)
 		frame_put_text(frame, FIELD_NAME, request->files[i].name);
 	for (size_t i = 0; request->arguments && request->arguments[i]; i++)

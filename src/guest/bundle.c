@@ -128,6 +128,7 @@ static void put(struct bundle *bundle, const char *mime, PyObject *data)
 	PyErr_Clear();
 	if (!bytes)
 		return;
+	bytes = pictures_fit(bytes);
 	length = (size_t)PyBytes_GET_SIZE(bytes);
 	if (length > most) {
 		bytes_append_format(&bundle->notes,
@@ -235,6 +236,12 @@ static void put_known(struct bundle *bundle, PyObject *object)
 		data = figures_png(object);
 		if (data)
 			put(bundle, "image/png", data);
+		Py_XDECREF(data);
+	}
+	if (wanted(bundle, CHART_MIME)) {
+		data = figures_chart(object);
+		if (data)
+			put(bundle, CHART_MIME, data);
 		Py_XDECREF(data);
 	}
 	if (bundle_is_plotly(object) && wanted(bundle, PLOTLY_MIME)) {

@@ -3,8 +3,15 @@
  *
  * MPLBACKEND names the module below: Agg with a show() that hands the open
  * figures over instead of warning that it cannot. Figures that nobody showed
- * are handed over at the end of the run. */
+ * are handed over at the end of the run.
+ *
+ * With EXECPY_CHARTS in the environment what a figure shows is handed over as data,
+ * too (charts.py, which is compiled when it is first needed). */
 #include "guest/guest.h"
+
+#include <stdlib.h>
+
+extern const char charts_source[]; /* made by tools/embed.py */
 
 /* An instance of a class of a module, which, if it is not there, has none. */
 static bool is_of(PyObject *object, PyObject *module_name, PyObject *class_name)
@@ -18,7 +25,8 @@ static bool is_of(PyObject *object, PyObject *module_name, PyObject *class_name)
 	return is > 0;
 }
 
-static PyObject *save_png(PyObject *figure)
+/* Saved with so many dots an inch, or 0: as the figure has it. */
+static PyObject *save_with(PyObject *figure, double dpi)
 {
 	PyObject *io, *buffer, *save, *arguments, *options, *result = NULL, *png = NULL;
 
@@ -27,7 +35,8 @@ static PyObject *save_png(PyObject *figure)
 	save = PyObject_GetAttr(figure, names.savefig);
 	arguments = buffer ? Py_BuildValue("(O)", buffer) : NULL;
 	/* Not bbox_inches="tight": it draws everything twice. */
-	options = Py_BuildValue("{ss}", "format", "png");
+	options = dpi > 0 ? Py_BuildValue("{sssd}", "format", "png", "dpi", dpi)
+			  : Py_BuildValue("{ss}", "format", "png");
 	if (save && arguments && options)
 		result = PyObject_Call(save, arguments, options);
 	if (result)
@@ -40,6 +49,42 @@ static PyObject *save_png(PyObject *figure)
 	Py_XDECREF(options);
 	Py_XDECREF(result);
 	return png;
+}
+
+/* The longer side, in inches; 0 when it does not say. */
+static double longer_side(PyObject *figure)
+{
+	PyObject *size = PyObject_CallMethod(figure, "get_size_inches", NULL);
+	double longer = 0;
+
+	for (Py_ssize_t i = 0; size && i < 2; i++) {
+		PyObject *item = PySequence_GetItem(size, i);
+		double side = item ? PyFloat_AsDouble(item) : 0;
+
+		if (side > longer)
+			longer = side;
+		Py_XDECREF(item);
+	}
+	PyErr_Clear();
+	Py_XDECREF(size);
+	return longer;
+}
+
+/* What is too large is drawn a second time: how many dots an inch there are can come
+ * from the figure or from several settings, so the picture itself is asked. */
+static PyObject *save_png(PyObject *figure)
+{
+	PyObject *png = save_with(figure, 0), *smaller;
+	double side;
+
+	if (!png || !PyBytes_Check(png) || !pictures_excess(png))
+		return png;
+	side = longer_side(figure);
+	smaller = side > 0 ? save_with(figure, pictures_most() / side) : NULL;
+	if (!smaller)
+		return png;
+	Py_DECREF(png);
+	return smaller;
 }
 
 /* Until it is drawn for the first time an animation's figure is empty. */
@@ -64,6 +109,39 @@ PyObject *figures_png(PyObject *object)
 	if (is_of(object, names.animations, names.animation_class))
 		return first_frame(object);
 	return NULL;
+}
+
+static PyObject *load_charts(void)
+{
+	static PyObject *module;
+	PyObject *code, *result, *globals;
+
+	if (module)
+		return module;
+	module = PyModule_New("execpy_charts");
+	globals = module ? PyModule_GetDict(module) : NULL;
+	code = globals ? Py_CompileString(charts_source, "<execpy charts>", Py_file_input) : NULL;
+	result = code ? PyEval_EvalCode(code, globals, globals) : NULL;
+	if (!result)
+		Py_CLEAR(module);
+	Py_XDECREF(code);
+	Py_XDECREF(result);
+	return module;
+}
+
+PyObject *figures_chart(PyObject *object)
+{
+	PyObject *charts, *chart = NULL;
+
+	if (!getenv("EXECPY_CHARTS") || !is_of(object, names.figure_module, names.figure_class))
+		return NULL;
+	charts = load_charts();
+	if (charts)
+		chart = PyObject_CallMethod(charts, "chart", "O", object);
+	PyErr_Clear();
+	if (chart == Py_None)
+		Py_CLEAR(chart);
+	return chart;
 }
 
 /* pyplot's numbered figures, in order. Never imports pyplot: if it is not

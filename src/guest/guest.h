@@ -149,11 +149,14 @@ struct order {
 	struct verify_context context;
 	const char *files[INPUT_FILES_MAX + 1];
 	bool check_only, probe;
+	PyObject *environment; /* {name: (before, now)} of what the request set, or NULL */
 };
 
 /* Reads a whole MESSAGE_REQUEST, which must stay; its variables go into the
  * environment. Negative, perhaps with a Python exception, when it cannot be. */
 int order_read(struct span request, struct order *order);
+/* Its variables go from the environment again, but for what the code changed. */
+void order_forget_environment(struct order *order);
 void order_free(struct order *order);
 
 /* run.c */
@@ -324,9 +327,21 @@ void figures_show(bool close);
 /* The PNG of a figure, or of an animation's first frame, as a bytes object; NULL
  * without an error, for all other objects too. */
 PyObject *figures_png(PyObject *object);
+/* What a figure that was drawn shows, when that is asked for; else NULL. */
+PyObject *figures_chart(PyObject *object);
 /* The backend module that MPLBACKEND names, for PyImport_AppendInittab. */
 PyObject *figures_backend_init(void);
 #define FIGURES_BACKEND "_execpy_agg"
+
+/* pictures.c */
+
+/* From now on no side of a picture has more pixels; 0: any. */
+void pictures_bound(uint32_t pixels);
+uint32_t pictures_most(void);
+/* The longer side of a PNG or JPEG, a bytes object, that is too long; else 0. */
+uint32_t pictures_excess(PyObject *data);
+/* Takes over a bytes object and gives it back, or a smaller picture of the same. */
+PyObject *pictures_fit(PyObject *data);
 
 /* failure.c */
 

@@ -45,6 +45,7 @@
 	X(numpy_random, "numpy.random")         \
 	X(offset, "offset")                     \
 	X(openssl, "_ssl")                      \
+	X(pillow, "PIL.Image")                  \
 	X(pyplot, "matplotlib.pyplot")          \
 	X(qualname, "__qualname__")             \
 	X(rand_add, "RAND_add")                 \

@@ -7,12 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* os.environ was filled when the template started; both it and the process's
- * own environment get the request's variables. */
-static int set_environment(const char *text)
+static PyObject *get_environment(void)
 {
 	PyObject *os = PyImport_ImportModule("os");
 	PyObject *environment = os ? PyObject_GetAttrString(os, "environ") : NULL;
+
+	Py_XDECREF(os);
+	return environment;
+}
+
+/* What is there now, to be put back: None when there is nothing. */
+static int remember(struct order *order, PyObject *environment, PyObject *name, PyObject *value)
+{
+	PyObject *before = PyObject_CallMethod(environment, "get", "O", name);
+	PyObject *pair = before ? PyTuple_Pack(2, before, value) : NULL;
+	int r = -1;
+
+	if (!order->environment)
+		order->environment = PyDict_New();
+	if (pair && order->environment)
+		r = PyDict_SetItem(order->environment, name, pair);
+	Py_XDECREF(before);
+	Py_XDECREF(pair);
+	return r;
+}
+
+/* os.environ was filled when the template started; both it and the process's
+ * own environment get the request's variables. */
+static int set_environment(struct order *order, const char *text)
+{
+	PyObject *environment = get_environment();
 	const char *equals = strchr(text, '=');
 	PyObject *name = NULL, *value = NULL;
 	int r = -1;
@@ -21,10 +45,9 @@ static int set_environment(const char *text)
 		name = PyUnicode_DecodeFSDefaultAndSize(text, equals - text);
 		value = PyUnicode_DecodeFSDefault(equals + 1);
 		/* os.environ calls putenv() itself. */
-		if (name && value)
+		if (name && value && remember(order, environment, name, value) == 0)
 			r = PyObject_SetItem(environment, name, value);
 	}
-	Py_XDECREF(os);
 	Py_XDECREF(environment);
 	Py_XDECREF(name);
 	Py_XDECREF(value);
@@ -51,7 +74,7 @@ static int take_field(struct order *order, const struct field *field)
 		return r;
 	case FIELD_ENVIRONMENT:
 		text = span_to_string(field->value);
-		return text ? set_environment(text) : -1;
+		return text ? set_environment(order, text) : -1;
 	case FIELD_POLICY:
 		return policy_decode(field->value, &order->policy, &err);
 	case FIELD_NAME:
@@ -75,6 +98,10 @@ static int take_field(struct order *order, const struct field *field)
 		r = field_number(field, &number);
 		order->probe = number != 0;
 		return r;
+	case FIELD_PICTURE_PIXELS:
+		r = field_number(field, &number);
+		pictures_bound((uint32_t)number);
+		return r;
 	default:
 		return 0;
 	}
@@ -88,6 +115,7 @@ int order_read(struct span request, struct order *order)
 	struct field field;
 	int r;
 
+	pictures_bound(0);
 	order->policy = policy_profile(PROFILE_STRICT);
 	order->context.files = order->files;
 	order->arguments = Py_BuildValue("[s]", RUN_FILE_NAME);
@@ -101,9 +129,37 @@ int order_read(struct span request, struct order *order)
 	return r;
 }
 
+static void put_back(PyObject *environment, PyObject *name, PyObject *before, PyObject *set)
+{
+	PyObject *now = PyObject_CallMethod(environment, "get", "O", name);
+
+	if (now && PyObject_RichCompareBool(now, set, Py_EQ) == 1) {
+		if (before == Py_None)
+			PyObject_DelItem(environment, name);
+		else
+			PyObject_SetItem(environment, name, before);
+	}
+	PyErr_Clear();
+	Py_XDECREF(now);
+}
+
+void order_forget_environment(struct order *order)
+{
+	PyObject *environment = order->environment ? get_environment() : NULL;
+	PyObject *name, *pair;
+	Py_ssize_t at = 0;
+
+	while (environment && PyDict_Next(order->environment, &at, &name, &pair))
+		put_back(environment, name, PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1));
+	PyErr_Clear();
+	Py_XDECREF(environment);
+	Py_CLEAR(order->environment);
+}
+
 void order_free(struct order *order)
 {
 	Py_CLEAR(order->arguments);
+	Py_CLEAR(order->environment);
 	policy_free(&order->policy);
 	for (size_t i = 0; i < order->context.file_count; i++)
 		free((char *)order->files[i]);

@@ -286,6 +286,7 @@ static void run_turn(const struct frame *go, int input, int memory)
 		PyErr_Clear();
 	exit_code = run_tell(value);
 	figures_show(true);
+	order_forget_environment(order);
 	run_flush();
 	drop_interrupts();
 	say_done(exit_code, globals);

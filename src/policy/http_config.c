@@ -4,6 +4,7 @@
 
 #include "base/bounds.h"
 #include "base/cleanup.h"
+#include "policy/policy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ static const struct {
 },
   paths[] =
 	  {
+		  {"compat_policy", offsetof(struct http_config, compat_policy)},
 		  {"keys", offsetof(struct http_config, keys)},
 		  {"log", offsetof(struct http_config, log)},
 		  {"audit", offsetof(struct http_config, audit)},
@@ -132,6 +134,32 @@ static int read_path(struct document *file, const char *key, char **path)
 	return r < 0 ? r : document_text(file, key, SETTING_BYTES_MAX, path);
 }
 
+/* What is named here must be there when the server begins. */
+static int check_compat(struct document *file, const char *key, const struct http_config *config)
+{
+	static const char *const known[] = {"e2b", "piston", "fusion"};
+	struct policy builtin;
+
+	if (strcmp(key, "compat_policy") == 0) {
+		if (policy_find(config->compat_policy, &builtin) < 0)
+			return document_wrong_here(file,
+						   "compat_policy: there is no policy '%.40s'",
+						   config->compat_policy);
+		policy_free(&builtin);
+	}
+	for (char **name = config->compat; strcmp(key, "compat") == 0 && name && *name; name++) {
+		size_t at = 0;
+
+		while (at < ARRAY_LENGTH(known) && strcmp(known[at], *name) != 0)
+			at++;
+		if (at == ARRAY_LENGTH(known))
+			return document_wrong_here(
+				file, "compat: there is no '%.40s': use e2b, piston, fusion",
+				*name);
+	}
+	return 0;
+}
+
 static int read_tls(struct document *file, struct http_config *config)
 {
 	bool seen[ARRAY_LENGTH(tls_paths)] = {false};
@@ -198,6 +226,8 @@ int http_config_key(struct document *file, const char *key, bool seen[HTTP_KEYS_
 			if ((r = document_once(file, flag, key, mark)) == 0)
 				r = read_list(file, key,
 					      (char ***)((char *)config + lists[i].offset));
+			if (r == 0)
+				r = check_compat(file, key, config);
 			return r < 0 ? r : 1;
 		}
 	for (size_t i = 0; i < ARRAY_LENGTH(paths); i++, flag++)
@@ -205,6 +235,8 @@ int http_config_key(struct document *file, const char *key, bool seen[HTTP_KEYS_
 			if ((r = document_once(file, flag, key, mark)) == 0)
 				r = read_path(file, key,
 					      (char **)((char *)config + paths[i].offset));
+			if (r == 0)
+				r = check_compat(file, key, config);
 			return r < 0 ? r : 1;
 		}
 	if (strcmp(key, "tls") != 0)
@@ -230,6 +262,7 @@ void http_config_free(struct http_config *config)
 	text_list_free(&config->hosts);
 	text_list_free(&config->policies);
 	text_list_free(&config->compat);
+	free(config->compat_policy);
 	free(config->keys);
 	free(config->certificate);
 	free(config->private_key);

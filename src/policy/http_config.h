@@ -14,16 +14,20 @@
 #include <stdint.h>
 
 /* field, key in the file, unit, default, least, most, what it is. */
-#define HTTP_NUMBER_TABLE(X)                                                                     \
-	X(connections, "connections", LIMIT_UNIT_COUNT, 16384, 1, 1000000,                       \
-	  "HTTP connections at one moment; more wait to be accepted")                            \
-	X(header_ms, "header_time", LIMIT_UNIT_MS, 10000, 10, 3600000,                           \
-	  "in which the header of a request must be there, from its first byte on")              \
-	X(body_ms, "body_time", LIMIT_UNIT_MS, 60000, 10, 3600000, "and its body, from then on") \
-	X(idle_ms, "keep_alive", LIMIT_UNIT_MS, 75000, 10, 24ull * 3600 * 1000,                  \
-	  "how long a connection without a request stays")                                       \
-	X(unread_ms, "unread_time", LIMIT_UNIT_MS, 30000, 10, 3600000,                           \
-	  "how long a client may take nothing of a response")
+#define HTTP_NUMBER_TABLE(X)                                                                      \
+	X(connections, "connections", LIMIT_UNIT_COUNT, 16384, 1, 1000000,                        \
+	  "HTTP connections at one moment; more wait to be accepted")                             \
+	X(header_ms, "header_time", LIMIT_UNIT_MS, 10000, 10, 3600000,                            \
+	  "in which the header of a request must be there, from its first byte on")               \
+	X(body_ms, "body_time", LIMIT_UNIT_MS, 60000, 10, 3600000, "and its body, from then on")  \
+	X(idle_ms, "keep_alive", LIMIT_UNIT_MS, 75000, 10, 24ull * 3600 * 1000,                   \
+	  "how long a connection without a request stays")                                        \
+	X(unread_ms, "unread_time", LIMIT_UNIT_MS, 30000, 10, 3600000,                            \
+	  "how long a client may take nothing of a response")                                     \
+	X(compat_time_ms, "compat_time", LIMIT_UNIT_MS, 60000, 10, 24ull * 3600 * 1000,           \
+	  "a run's time over an API of others that does not say")                                 \
+	X(compat_memory_bytes, "compat_memory", LIMIT_UNIT_BYTES, 512 * MIB, 4 * MIB, 1024 * GIB, \
+	  "and its memory")
 
 struct http_numbers {
 #define HTTP_NUMBER_FIELD(name, key, unit, initial, least, most, sentence) uint64_t name;
@@ -44,10 +48,11 @@ extern const size_t http_number_count;
 /* Texts; NULL-terminated once there is one, else NULL. */
 struct http_config {
 	struct http_numbers numbers;
-	char **listen;   /* "127.0.0.1:8765", "unix:PATH"; or the one word "none" */
-	char **hosts;    /* names of this server, beside those of loopback */
-	char **policies; /* paths of policy files, whose names clients may use */
-	char **compat;   /* which APIs of others are served */
+	char **listen;       /* "127.0.0.1:8765", "unix:PATH"; or the one word "none" */
+	char **hosts;        /* names of this server, beside those of loopback */
+	char **policies;     /* paths of policy files, whose names clients may use */
+	char **compat;       /* which APIs of others are served */
+	char *compat_policy; /* theirs; NULL: standard */
 	char *keys, *certificate, *private_key, *log, *audit; /* paths; NULL: none */
 };
 

@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+/* The MIME type of what a figure shows as data, beside its picture (guest/charts.py). */
+#define CHART_MIME "application/vnd.execpy.chart+json"
+
 enum message {
 	/* engine → warden. The frame's id is the run's. */
 	MESSAGE_ACQUIRE = 1, /* limits, modules or name; more: 1 for the engine's only run */
@@ -160,7 +163,8 @@ enum field_name {
 	FIELD_BUSY,
 	FIELD_LOST, /* text: by a return to a checkpoint */
 	FIELD_IDLE_SESSION_MS,
-	FIELD_BRANCH, /* of FORK_CELL: 1 for a session's that takes over another */
+	FIELD_BRANCH,         /* of FORK_CELL: 1 for a session's that takes over another */
+	FIELD_PICTURE_PIXELS, /* of the longer side of a picture that is shown */
 };
 
 /* Why an engine asks to kill: FIELD_REASON of MESSAGE_KILL. */

@@ -7,6 +7,7 @@
 #include "policy/policy.h"
 
 #include <errno.h>
+#include <nettle/base16.h>
 #include <nettle/base64.h>
 #include <string.h>
 
@@ -250,26 +251,67 @@ int ask_stdin(struct ask *ask, const json_t *object, struct error *err)
 	return ask->request.stdin_fd < 0 ? ask->request.stdin_fd : 0;
 }
 
-static int decoded_file(const json_t *text, struct error *err)
+static bool decode_base64(const json_t *text, uint8_t *data, size_t *ret_length)
 {
-	size_t length = json_string_length(text);
-	autofree uint8_t *data = malloc(BASE64_DECODE_LENGTH(length) + 1);
 	struct base64_decode_ctx context;
+
+	base64_decode_init(&context);
+	return base64_decode_update(&context, ret_length, data, json_string_length(text),
+				    json_string_value(text)) &&
+	       base64_decode_final(&context);
+}
+
+static bool decode_hex(const json_t *text, uint8_t *data, size_t *ret_length)
+{
+	struct base16_decode_ctx context;
+
+	base16_decode_init(&context);
+	return base16_decode_update(&context, ret_length, data, json_string_length(text),
+				    json_string_value(text)) &&
+	       base16_decode_final(&context);
+}
+
+static int decoded_file(const json_t *text, enum ask_encoding encoding, struct error *err)
+{
+	/* Enough for both. */
+	autofree uint8_t *data = malloc(BASE64_DECODE_LENGTH(json_string_length(text)) + 1);
 	size_t decoded = 0;
 
 	if (!data)
 		return fail(err, ENOMEM, "files");
-	base64_decode_init(&context);
-	if (!base64_decode_update(&context, &decoded, data, length, json_string_value(text)) ||
-	    !base64_decode_final(&context))
-		return refuse(err, EINVAL, "content_base64 is not base64");
+	if (encoding == ASK_BASE64 && !decode_base64(text, data, &decoded))
+		return refuse(err, EINVAL, "its content is not base64");
+	if (encoding == ASK_HEX && !decode_hex(text, data, &decoded))
+		return refuse(err, EINVAL, "its content is not hexadecimal");
 	return memfile_write("file", (struct span){data, decoded}, err);
+}
+
+int ask_begin_files(struct ask *ask, size_t count, struct error *err)
+{
+	ask->files = calloc(count + 1, sizeof *ask->files);
+	if (!ask->files)
+		return fail(err, ENOMEM, "files");
+	ask->request.files = ask->files;
+	return 0;
+}
+
+int ask_add_file(struct ask *ask, const char *path, const json_t *content,
+		 enum ask_encoding encoding, struct error *err)
+{
+	struct execpy_file *file = &ask->files[ask->request.file_count];
+
+	*file = (struct execpy_file){.name = path};
+	file->fd = encoding == ASK_TEXT ? text_file(content, "file", err)
+					: decoded_file(content, encoding, err);
+	if (file->fd < 0)
+		return -err->number;
+	ask->request.file_count++;
+	return 0;
 }
 
 static int take_file(struct ask *ask, const json_t *entry, struct error *err)
 {
 	static const char *const keys[] = {"path", "content", "content_base64", NULL};
-	struct execpy_file *file = &ask->files[ask->request.file_count];
 	const json_t *content = json_object_get(entry, "content");
 	const json_t *encoded = json_object_get(entry, "content_base64");
 	const char *path = NULL;
@@ -286,12 +328,8 @@ static int take_file(struct ask *ask, const json_t *entry, struct error *err)
 		return refuse(err, EINVAL, "path is missing");
 	if ((content && encoded) || json_is_string(content) == json_is_string(encoded))
 		return refuse(err, EINVAL, "give it either content or content_base64, a text");
-	*file = (struct execpy_file){.name = path};
-	file->fd = content ? text_file(content, "file", err) : decoded_file(encoded, err);
-	if (file->fd < 0)
-		return -err->number;
-	ask->request.file_count++;
-	return 0;
+	return ask_add_file(ask, path, content ? content : encoded, content ? ASK_TEXT : ASK_BASE64,
+			    err);
 }
 
 int ask_files(struct ask *ask, const json_t *object, size_t most, struct error *err)
@@ -304,10 +342,8 @@ int ask_files(struct ask *ask, const json_t *object, size_t most, struct error *
 		return 0;
 	if (!json_is_array(files) || json_array_size(files) > most)
 		return refuse(err, EINVAL, "files must be a list of at most %zu", most);
-	ask->files = calloc(json_array_size(files) + 1, sizeof *ask->files);
-	if (!ask->files)
-		return fail(err, ENOMEM, "files");
-	ask->request.files = ask->files;
+	if (ask_begin_files(ask, json_array_size(files), err) < 0)
+		return -err->number;
 	json_array_foreach(files, index, entry)
 	{
 		if (take_file(ask, entry, err) < 0)

@@ -59,6 +59,11 @@ void ask_free(struct ask *ask);
 int ask_code(struct ask *ask, const json_t *object, struct error *err); /* must be there */
 int ask_stdin(struct ask *ask, const json_t *object, struct error *err);
 int ask_files(struct ask *ask, const json_t *object, size_t most, struct error *err);
+/* Files in another shape: room for so many, then each of them. The path is borrowed. */
+enum ask_encoding { ASK_TEXT, ASK_BASE64, ASK_HEX };
+int ask_begin_files(struct ask *ask, size_t count, struct error *err);
+int ask_add_file(struct ask *ask, const char *path, const json_t *content,
+		 enum ask_encoding encoding, struct error *err);
 int ask_arguments(struct ask *ask, const json_t *object, struct error *err);
 int ask_environment(struct ask *ask, const json_t *object, struct error *err);
 

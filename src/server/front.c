@@ -158,6 +158,7 @@ static int copy_config(struct front *front, const struct http_config *from, stru
 	if ((r = copy_list(&to->hosts, from->hosts, err)) < 0 ||
 	    (r = copy_list(&to->policies, from->policies, err)) < 0 ||
 	    (r = copy_list(&to->compat, from->compat, err)) < 0 ||
+	    (r = copy_text(&to->compat_policy, from->compat_policy, err)) < 0 ||
 	    (r = copy_text(&to->keys, keys, err)) < 0 ||
 	    (r = copy_text(&to->certificate, from->certificate, err)) < 0 ||
 	    (r = copy_text(&to->private_key, from->private_key, err)) < 0 ||
@@ -204,6 +205,8 @@ static int tell_settings(struct front *front, const struct http_config *config, 
 		r = tell(front, SETTING_COMPAT, config->compat[i], 0, -1, err);
 	for (size_t i = 0; r == 0 && config->policies && config->policies[i]; i++)
 		r = tell_file(front, SETTING_POLICY, config->policies[i], false, err);
+	if (r == 0 && config->compat_policy)
+		r = tell(front, SETTING_COMPAT_POLICY, config->compat_policy, 0, -1, err);
 	if (r < 0 || (r = tell_file(front, SETTING_KEYS, config->keys, false, err)) < 0 ||
 	    (r = tell_file(front, SETTING_CERTIFICATE, config->certificate, false, err)) < 0 ||
 	    (r = tell_file(front, SETTING_PRIVATE_KEY, config->private_key, false, err)) < 0 ||

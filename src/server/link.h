@@ -17,17 +17,18 @@
 #define LINK_SOCKET 3 /* of the server's process */
 
 /* What a setting is about; `text`, `number` and the descriptor as it needs. */
-#define SETTING_LISTENER    "listener"    /* fd */
-#define SETTING_NUMBER      "number"      /* text: its key; number */
-#define SETTING_HOST        "host"        /* text */
-#define SETTING_COMPAT      "compat"      /* text */
-#define SETTING_POLICY      "policy"      /* fd; text: its path */
-#define SETTING_KEYS        "keys"        /* fd; text: its path */
-#define SETTING_CERTIFICATE "certificate" /* fd */
-#define SETTING_PRIVATE_KEY "private_key" /* fd */
-#define SETTING_LOG         "log"         /* fd */
-#define SETTING_AUDIT       "audit"       /* fd */
-#define SETTING_IDENTITY    "identity"    /* number: the id to become */
+#define SETTING_LISTENER      "listener"      /* fd */
+#define SETTING_NUMBER        "number"        /* text: its key; number */
+#define SETTING_HOST          "host"          /* text */
+#define SETTING_COMPAT        "compat"        /* text */
+#define SETTING_POLICY        "policy"        /* fd; text: its path */
+#define SETTING_COMPAT_POLICY "compat_policy" /* text */
+#define SETTING_KEYS          "keys"          /* fd; text: its path */
+#define SETTING_CERTIFICATE   "certificate"   /* fd */
+#define SETTING_PRIVATE_KEY   "private_key"   /* fd */
+#define SETTING_LOG           "log"           /* fd */
+#define SETTING_AUDIT         "audit"         /* fd */
+#define SETTING_IDENTITY      "identity"      /* number: the id to become */
 
 /* One message; `text` and `fd` may be NULL and -1. Waits for room. */
 int link_send(int socket, enum message message, const char *name, const char *text, uint64_t number,

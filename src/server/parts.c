@@ -4,13 +4,12 @@
 
 #include <string.h>
 
-extern const struct server_part health_part, page_part, rest_part;
+extern const struct server_part health_part, page_part, rest_part, mcp_part, e2b_part, piston_part,
+	fusion_part;
 
 const struct server_part *const server_parts[] = {
-	&health_part,
-	&page_part,
-	&rest_part,
-	NULL,
+	&health_part, &page_part,   &rest_part,   &mcp_part,
+	&e2b_part,    &piston_part, &fusion_part, NULL,
 };
 
 bool server_part_is_on(const struct server *server, const struct server_part *part)

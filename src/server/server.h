@@ -31,7 +31,9 @@ struct server {
 	struct http http;
 	struct http_numbers numbers;
 	char **hosts, **compat; /* as configured; NULL-terminated, or NULL */
+	char **compat_policy;   /* one, or NULL */
 	struct tenants tenants;
+	struct owned_session *sessions; /* owned.c */
 	struct metrics metrics;
 	struct logs logs;
 	void *tls;     /* SSL_CTX, or NULL */

@@ -11,6 +11,7 @@
  *   3. Serve until the daemon says stop, or is gone. */
 #include "server/keys.h"
 #include "server/link.h"
+#include "server/owned.h"
 #include "server/server.h"
 
 #include "base/cleanup.h"
@@ -35,7 +36,7 @@ struct settings {
 	int listeners[SETTING_LIST_MAX];
 	unsigned listener_count;
 	struct http_numbers numbers;
-	char **hosts, **compat;
+	char **hosts, **compat, **compat_policy; /* policy: one at most */
 	int keys, certificate, private_key, log, audit;
 	char keys_path[256]; /* as far as messages name it */
 	uint64_t identity;   /* 0: stays who it is */
@@ -65,6 +66,7 @@ static void settings_clear(struct settings *settings)
 	text_list_free(&settings->hosts);
 	text_list_free(&settings->compat);
 	policies_free(&settings->policies);
+	text_list_free(&settings->compat_policy);
 }
 
 static void settings_init(struct settings *settings)
@@ -133,6 +135,8 @@ static void take_setting(struct settings *settings, const struct frame *frame, i
 		text_list_add(&settings->hosts, text, &ignored);
 	else if (strcmp(name, SETTING_COMPAT) == 0)
 		text_list_add(&settings->compat, text, &ignored);
+	else if (strcmp(name, SETTING_COMPAT_POLICY) == 0)
+		text_list_add(&settings->compat_policy, text, &ignored);
 	else if (strcmp(name, SETTING_IDENTITY) == 0)
 		settings->identity = frame_number(frame, FIELD_NUMBER);
 }
@@ -267,8 +271,10 @@ static int apply(struct process *process, struct error *err)
 	server->numbers = settings->numbers;
 	text_list_free(&server->hosts);
 	text_list_free(&server->compat);
+	text_list_free(&server->compat_policy);
 	server->hosts = take_ptr(settings->hosts);
 	server->compat = take_ptr(settings->compat);
+	server->compat_policy = take_ptr(settings->compat_policy);
 	close_fd(&server->logs.access);
 	close_fd(&server->logs.audit);
 	server->logs.access = take_fd(&settings->log);
@@ -392,6 +398,7 @@ int main(void)
 	for (size_t i = 0; server_parts[i]; i++)
 		if (server_parts[i]->end && server_part_is_on(&process.server, server_parts[i]))
 			server_parts[i]->end(&process.server);
+	owned_free(&process.server);
 	http_free(&process.server.http);
 	keys_free(&process.server.tenants);
 	policies_know(&(struct policies){0});

@@ -461,7 +461,8 @@ void pool_tick(struct pool *pool)
 		adapt(pool, now);
 	if (!current || !current->loaded)
 		;
-	else if (serving->idle_ms && pool->making == 0 && TAILQ_EMPTY(&pool->waiting) &&
+	else if (serving->idle_ms && pool->warden->open && pool->making == 0 &&
+		 TAILQ_EMPTY(&pool->waiting) &&
 		 now - pool->used_us > (int64_t)serving->idle_ms * 1000) {
 		pool->target = 0;
 		drop(pool);

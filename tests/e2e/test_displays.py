@@ -199,6 +199,18 @@ def test_formulas(run):
     assert "matrix" in shown["text/latex"] and shown["text/plain"] == "Matrix([[1, 2]])"
 
 
+def test_a_figure_as_data_when_it_is_asked_for(run):
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2], [3, 4], label='a')\n"
+    mime = "application/vnd.execpy.chart+json"
+    shown, = run(code, "--env", "EXECPY_CHARTS=1").result["displays"]
+    assert png_size(shown["image/png"]) == (640, 480)
+    chart = json.loads(shown[mime])
+    assert chart["type"] == "line"
+    assert chart["elements"] == [{"label": "a", "points": [[1, 3], [2, 4]]}]
+    shown, = run(code).result["displays"]
+    assert mime not in shown and "image/png" in shown
+
+
 def test_animation(run):
     code = ("import numpy as np\nimport matplotlib.pyplot as plt\n"
             "from matplotlib.animation import FuncAnimation, ArtistAnimation\n"

@@ -26,7 +26,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 
 /* One line, one object; an answer or a notification. */
-static void look_at(void *user, struct bytes *message)
+static void look_at(void *user, void *carrier, enum mcp_kind kind, struct bytes *message)
 {
 	struct span line = bytes_span(message);
 	size_t *answers = user;
@@ -38,18 +38,21 @@ static void look_at(void *user, struct bytes *message)
 			    JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	MUST(json_is_object(object) && json_object_get(object, "jsonrpc"));
 	MUST(!json_object_get(object, "result") != !json_object_get(object, "error"));
+	MUST((kind == MCP_RESULT) == (json_object_get(object, "result") != NULL));
 	(*answers)++;
 	json_decref(object);
 	bytes_free(message);
 }
 
-static void receive(struct mcp *mcp, struct span line, size_t *answers)
+static const struct mcp_transport transport = {.send = look_at};
+
+static void receive(struct mcp_client *client, struct span line, size_t *answers)
 {
 	*answers = 0;
-	mcp_receive(mcp, line);
+	mcp_receive(client, line, NULL);
 	event_base_loop(engine.base, EVLOOP_NONBLOCK);
-	mcp_proceed(mcp);
-	MUST(mcp->call_count == 0 && *answers <= 1);
+	mcp_proceed(client->server);
+	MUST(client->call_count == 0 && *answers <= 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -58,21 +61,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.limits = limits_default(), .ceilings = limits_default(), .policy = "open"};
 	struct span rest = {data, size};
 	size_t answers;
-	struct mcp mcp;
+	struct mcp_server server;
+	struct mcp_client client;
 
-	mcp_init(&mcp, &engine, &options, look_at, &answers);
+	mcp_server_init(&server, &engine, &mcp_python_offer, &options);
+	mcp_client_init(&client, &server, &transport, &answers);
 	if (size > 0 && data[0] != ' ')
-		receive(&mcp, (struct span){(const uint8_t *)initialize, sizeof initialize - 1},
+		receive(&client, (struct span){(const uint8_t *)initialize, sizeof initialize - 1},
 			&answers);
 	while (rest.length > 0) {
 		const uint8_t *newline = memchr(rest.data, '\n', rest.length);
 		size_t length = newline ? (size_t)(newline - rest.data) : rest.length;
 
-		receive(&mcp, (struct span){rest.data, length}, &answers);
+		receive(&client, (struct span){rest.data, length}, &answers);
 		length += newline != NULL;
 		rest = (struct span){rest.data + length, rest.length - length};
 	}
-	mcp_free(&mcp);
+	mcp_client_free(&client);
+	mcp_server_free(&server);
 	MUST(TAILQ_EMPTY(&engine.runs));
 	return 0;
 }

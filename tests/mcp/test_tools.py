@@ -173,13 +173,53 @@ def test_pictures_are_images(common):
     assert text_of(result).startswith("drawn\n")
 
 
+DRAWN = """
+import matplotlib.pyplot as plt
+plt.rcParams["savefig.dpi"] = 400
+plt.figure(figsize=(6, 8))
+plt.plot([1, 2])
+None
+"""
+SCALED = "from PIL import Image\nImage.new('RGB', (4000, 1000), 'red')"
+OWN = f"""
+class Drawing:
+    def _repr_png_(self):
+        return {PNG!r} + b"\\x1a\\n" + (13).to_bytes(4) + b"IHDR" + (4000).to_bytes(4) + bytes(4)
+Drawing()
+"""
+
+
+def sides(data):
+    """Of a PNG in base64."""
+    head = base64.b64decode(data)[16:24]
+    return int.from_bytes(head[:4]), int.from_bytes(head[4:])
+
+
+@pytest.mark.parametrize("code, sent, elsewhere", [(DRAWN, (1500, 2000), (2400, 3200)),
+                                                   (SCALED, (2000, 500), (4000, 1000))],
+                         ids=["figure", "Pillow"])
+def test_pictures_are_made_smaller(common, product, code, sent, elsewhere):
+    result = common.run(code, memory_bytes=600 * 2 ** 20, time_ms=60000)
+    assert [sides(image["data"]) for image in images(result)] == [sent]
+    # Only for models: others get what the code drew.
+    done = product.run(code, "--memory", "600M", "--time", "60s", "--policy", "open")
+    shown = [done.result["value"], *done.result["displays"]]
+    assert [sides(each["image/png"]) for each in shown if each and "image/png" in each] == [elsewhere]
+
+
+def test_a_picture_that_cannot_be_made_smaller_is_told_of(common):
+    result = common.run(OWN.replace("to_bytes(4)", "to_bytes(4, 'big')"))
+    assert not images(result) and "more than 2000 pixels a side" in text_of(result)
+
+
 def test_large_pictures_are_told_of(common):
     code = ("import random\nclass Big:\n    def _repr_{0}_(self):\n"
             "        return {1} + random.randbytes({2})\nfor _ in range({3}): display(Big())")
     result = common.run(code.format("png", r"b'\x89PNG\r\n\x1a\n'", 4 << 20, 1),
                         memory_bytes=500 << 20)
     assert not images(result) and "larger than 5 MiB" in text_of(result)
-    result = common.run(code.format("jpeg", r"b'\xff\xd8\xff'", 1000, 20))
+    # A length of nothing: their size cannot be told.
+    result = common.run(code.format("jpeg", r"b'\xff\xd8\xff\0\0\0'", 1000, 20))
     assert len(images(result)) == 16 and images(result)[0]["mimeType"] == "image/jpeg"
     assert text_of(result).count("too many") == 4
 

@@ -59,6 +59,17 @@ def server(product):
     shutil.rmtree(place, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def compat(product):
+    """A server that also speaks the APIs of others; without keys."""
+    place = product.directory("serve-compat")
+    server = Server(product, place, "compat: [e2b, piston, fusion]\ncompat_memory: 192M\n"
+                    + configuration(TEMPLATES))
+    yield server
+    server.close()
+    shutil.rmtree(place, ignore_errors=True)
+
+
 @pytest.fixture
 def connect(contract, server):
     """connect() -> another Client of the server, closed at the end."""

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/descriptors.h"
 #include "base/error.h"
+#include "base/picture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -238,6 +239,43 @@ static void standard_streams_are_filled(void **state)
 	}
 }
 
+static bool size_of(const char *data, size_t length, uint32_t *ret_width, uint32_t *ret_height)
+{
+	/* On the heap, so that a sanitizer sees what is read beyond its end. */
+	uint8_t *copy = malloc(length + !length);
+	bool found;
+
+	assert_non_null(copy);
+	memcpy(copy, data, length);
+	*ret_width = *ret_height = 0;
+	found = picture_size((struct span){copy, length}, ret_width, ret_height);
+	free(copy);
+	return found;
+}
+
+static void pictures_say_their_size(void **state)
+{
+	static const char png[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x0f\xa0\0\0\0\x07";
+	/* A comment, two bytes that fill up, a table, and the frame. */
+	static const char jpeg[] = "\xff\xd8\xff\xfe\0\4ab\xff\xff\xff\xc4\0\5abc"
+				   "\xff\xc2\0\x11\x08\x01\x02\x03\x04\3";
+	static const char endless[] = "\xff\xd8\xff\xfe\0\0\xff\xc0\0\x11\x08\1\1\1\1";
+	uint32_t width, height;
+
+	assert_true(size_of(png, sizeof png - 1, &width, &height));
+	assert_int_equal(width, 4000);
+	assert_int_equal(height, 7);
+	assert_true(size_of(jpeg, sizeof jpeg - 1, &width, &height));
+	assert_int_equal(width, 0x304);
+	assert_int_equal(height, 0x102);
+	for (size_t length = 0; length < sizeof png - 1; length++)
+		assert_false(size_of(png, length, &width, &height));
+	for (size_t length = 0; length < sizeof jpeg - 2; length++)
+		assert_false(size_of(jpeg, length, &width, &height));
+	assert_false(size_of(endless, sizeof endless - 1, &width, &height));
+	assert_false(size_of("GIF89a..........................", 32, &width, &height));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +295,7 @@ int main(void)
 		cmocka_unit_test(errno_names),
 		cmocka_unit_test(ownership_moves),
 		cmocka_unit_test(standard_streams_are_filled),
+		cmocka_unit_test(pictures_say_their_size),
 	};
 
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -11,13 +11,6 @@
 
 extern const char result_schema[]; /* docs/result.schema.json, by tools/embed.py */
 
-const char *mcp_instructions(void)
-{
-	return "Runs Python in a sandbox: execute_python for code, check_python to learn whether "
-	       "code would be refused, python_session for variables and files that stay from call "
-	       "to call. Files of sessions are resources.";
-}
-
 static const char *policy_words(enum profile profile)
 {
 	switch (profile) {
@@ -60,19 +53,19 @@ static void describe_limits(const struct mcp_options *options, struct bytes *out
 	}
 }
 
-static void describe_execute(struct mcp *mcp, struct bytes *out)
+static void describe_execute(struct mcp_server *server, struct bytes *out)
 {
 	bytes_append_text(out,
 			  "Runs Python code in a sandbox and returns what it printed, the value of "
 			  "its last expression, pictures (open matplotlib figures, display()), the "
 			  "files it created, and for an error the traceback with a hint. ");
-	if (mcp->installed && mcp->installed[0])
+	if (server->installed && server->installed[0])
 		bytes_append_format(out, "There is %s, and nothing else can be installed. ",
-				    mcp->installed);
+				    server->installed);
 	bytes_append_text(out, "There is no network. ");
-	describe_policy(mcp->options, out);
+	describe_policy(server->options, out);
 	bytes_append_text(out, " Limits: ");
-	describe_limits(mcp->options, out);
+	describe_limits(server->options, out);
 	bytes_append_text(out,
 			  "; a call may ask for more. Every call starts afresh; with `session` "
 			  "(made by python_session) variables, imports and files stay. The working "
@@ -170,7 +163,7 @@ static void files_property(struct json *json)
 	emit_end_object(json);
 }
 
-static void execute_schemas(struct mcp *mcp, struct json *json)
+static void execute_schemas(struct mcp_server *server, struct json *json)
 {
 	begin_schema(json, "inputSchema");
 	emit_key(json, "properties");
@@ -180,19 +173,19 @@ static void execute_schemas(struct mcp *mcp, struct json *json)
 	files_property(json);
 	property(json, "stdin", "string", "What input() and sys.stdin read");
 	template_property(json);
-	limit_properties(mcp->options, json);
+	limit_properties(server->options, json);
 	emit_end_object(json);
 	require(json, "code");
 	close_to_others(json);
 	emit_end_object(json);
-	if (!mcp->result_schema) {
-		mcp->result_schema = json_loads(result_schema, 0, NULL);
+	if (!server->result_schema) {
+		server->result_schema = json_loads(result_schema, 0, NULL);
 		/* The dialect is the protocol's own; an id would be fetched by some. */
-		json_object_del(mcp->result_schema, "$schema");
-		json_object_del(mcp->result_schema, "$id");
+		json_object_del(server->result_schema, "$schema");
+		json_object_del(server->result_schema, "$id");
 	}
-	if (mcp->result_schema) {
-		autofree char *text = json_dumps(mcp->result_schema, JSON_COMPACT);
+	if (server->result_schema) {
+		autofree char *text = json_dumps(server->result_schema, JSON_COMPACT);
 
 		if (!text)
 			return;
@@ -201,7 +194,7 @@ static void execute_schemas(struct mcp *mcp, struct json *json)
 	}
 }
 
-static void check_schemas(struct mcp *mcp, struct json *json)
+static void check_schemas(struct mcp_server *server, struct json *json)
 {
 	begin_schema(json, "inputSchema");
 	emit_key(json, "properties");
@@ -222,7 +215,7 @@ static void check_schemas(struct mcp *mcp, struct json *json)
 	emit_end_object(json);
 }
 
-static void session_schemas(struct mcp *mcp, struct json *json)
+static void session_schemas(struct mcp_server *server, struct json *json)
 {
 	static const char *const actions[] = {"create",   "list", "info", "checkpoint",
 					      "rollback", "undo", "fork", "end"};
@@ -241,7 +234,7 @@ static void session_schemas(struct mcp *mcp, struct json *json)
 	property(json, "name", "string", "Of the checkpoint; for checkpoint and rollback");
 	property(json, "count", "integer", "How many branches fork makes; 1 unless given");
 	template_property(json);
-	limit_properties(mcp->options, json);
+	limit_properties(server->options, json);
 	emit_end_object(json);
 	require(json, "action");
 	close_to_others(json);
@@ -255,15 +248,15 @@ static void session_schemas(struct mcp *mcp, struct json *json)
 	emit_end_object(json);
 }
 
-static void describe_check(struct mcp *mcp, struct bytes *out)
+static void describe_check(struct mcp_server *server, struct bytes *out)
 {
 	bytes_append_text(out,
 			  "Says whether execute_python would refuse this code, why, and what to "
 			  "write instead, without running it. ");
-	describe_policy(mcp->options, out);
+	describe_policy(server->options, out);
 }
 
-static void describe_session(struct mcp *mcp, struct bytes *out)
+static void describe_session(struct mcp_server *server, struct bytes *out)
 {
 	bytes_append_text(
 		out,
@@ -284,8 +277,8 @@ static void describe_session(struct mcp *mcp, struct bytes *out)
 static const struct {
 	const char *name, *title;
 	bool read_only, destructive, idempotent;
-	void (*describe)(struct mcp *mcp, struct bytes *out);
-	void (*schemas)(struct mcp *mcp, struct json *json);
+	void (*describe)(struct mcp_server *server, struct bytes *out);
+	void (*schemas)(struct mcp_server *server, struct json *json);
 } tools[] = {
 	/* What the code does stays in the sandbox, but there it may do anything. */
 	{"execute_python", "Run Python", false, false, false, describe_execute, execute_schemas},
@@ -294,14 +287,14 @@ static const struct {
 	 session_schemas},
 };
 
-void mcp_write_tools(struct mcp *mcp, struct json *json)
+void mcp_write_tools(struct mcp_server *server, struct json *json)
 {
 	emit_key(json, "tools");
 	emit_begin_array(json);
 	for (size_t i = 0; i < ARRAY_LENGTH(tools); i++) {
 		autobytes description = {0};
 
-		tools[i].describe(mcp, &description);
+		tools[i].describe(server, &description);
 		emit_begin_object(json);
 		emit_key(json, "name");
 		emit_string(json, tools[i].name);
@@ -309,7 +302,7 @@ void mcp_write_tools(struct mcp *mcp, struct json *json)
 		emit_string(json, tools[i].title);
 		emit_key(json, "description");
 		emit_text(json, bytes_span(&description));
-		tools[i].schemas(mcp, json);
+		tools[i].schemas(server, json);
 		emit_key(json, "annotations");
 		emit_begin_object(json);
 		emit_key(json, "title");

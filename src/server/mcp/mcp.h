@@ -14,6 +14,9 @@ struct mcp_options {
 	bool truncate_output;          /* keep head and tail instead of ending the run */
 };
 
+/* What a call may ask for where nobody says. */
+struct limits mcp_ceilings(void);
+
 /* Serves one client over stdin and stdout until stdin ends, or SIGTERM or SIGINT comes:
  * 0. Runs that go on are ended. -EINVAL for a policy that
  * cannot be read; negative also when the engine has ended. */

@@ -5,314 +5,49 @@
  * JSON-RPC 2.0 with an id that is a text or an integer; then its revision; then its
  * method; then its params. What is wrong is answered, and nothing else happens. Clients of
  * the stateless revision name it in each request's _meta; all others have to begin with
- * `initialize`, and their requests name none. Both may come over one connection.
+ * `initialize`, and their requests name none. Both may come from one client, unless its
+ * transport knows better.
  *
- * A request becomes a call, which ends with exactly one answer, or with none when the
- * client cancelled it. Answers come in the order in which things are done. */
+ * A request becomes a call (calls.c), which ends with exactly one answer, or with none.
+ * Answers come in the order in which things are done. */
 #include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 
-#include <errno.h>
-#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
-
-#define STATELESS "2026-07-28"
 
 /* Those that begin with `initialize`; the first is what an unknown one gets. */
 static const char *const revisions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-#define META_VERSION      "io.modelcontextprotocol/protocolVersion"
 #define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
-#define META_SERVER       "io.modelcontextprotocol/serverInfo"
 #define FRESH_MS          3600000 /* what does not change while the server runs */
 
-/* --- answers ------------------------------------------------------------------- */
+/* --- the methods of every server ----------------------------------------------------- */
 
-static void begin_message(struct bytes *message, struct json *json)
+static void write_offer(struct mcp_call *call, struct json *json)
 {
-	*message = (struct bytes){.ceiling = SIZE_MAX / 4};
-	*json = (struct json){.out = message};
-	emit_begin_object(json);
-	emit_key(json, "jsonrpc");
-	emit_string(json, "2.0");
-}
+	const struct mcp_offer *offer = call->server->offer;
 
-static void emit_json(struct json *json, const json_t *value)
-{
-	autofree char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-
-	if (!text) {
-		emit_null(json);
-		return;
-	}
-	emit_raw(json, (struct span){(const uint8_t *)text, strlen(text)});
-}
-
-static void send_message(struct mcp *mcp, struct bytes *message, struct json *json)
-{
-	emit_end_object(json);
-	bytes_append_text(message, "\n");
-	if (message->failed)
-		bytes_free(message);
-	else
-		mcp->send(mcp->user, message);
-}
-
-static void write_server(struct json *json)
-{
-	emit_begin_object(json);
-	emit_key(json, "name");
-	emit_string(json, "execpy");
-	emit_key(json, "version");
-	emit_string(json, execpy_version());
-	emit_end_object(json);
-}
-
-static void end_call(struct mcp_call *call)
-{
-	TAILQ_REMOVE(&call->mcp->calls, call, entry);
-	call->mcp->call_count--;
-	if (call->ticker)
-		event_free(call->ticker);
-	async_abandon(call->run);
-	async_abandon_opening(call->opening);
-	execpy_result_free(call->result);
-	for (size_t i = 0; i < call->request.file_count; i++)
-		close(call->files[i].fd);
-	if (call->request.stdin_fd >= 0)
-		close(call->request.stdin_fd);
-	if (call->get.fd >= 0)
-		close(call->get.fd);
-	bytes_free(&call->part);
-	free(call->name);
-	json_decref(call->message);
-	free(call);
-}
-
-void mcp_begin_result(struct mcp_call *call, struct bytes *message, struct json *json)
-{
-	begin_message(message, json);
-	emit_key(json, "id");
-	emit_json(json, call->id);
-	emit_key(json, "result");
-	emit_begin_object(json);
-	if (!call->modern)
-		return;
-	emit_key(json, "resultType");
-	emit_string(json, "complete");
-	emit_key(json, "_meta");
-	emit_begin_object(json);
-	emit_key(json, META_SERVER);
-	write_server(json);
-	emit_end_object(json);
-}
-
-void mcp_begin_cacheable(struct mcp_call *call, struct bytes *message, struct json *json,
-			 uint64_t fresh_ms, const char *scope)
-{
-	mcp_begin_result(call, message, json);
-	if (!call->modern)
-		return;
-	emit_count(json, "ttlMs", fresh_ms);
-	emit_key(json, "cacheScope");
-	emit_string(json, scope);
-}
-
-void mcp_end_result(struct mcp_call *call, struct bytes *message, struct json *json)
-{
-	emit_end_object(json);
-	send_message(call->mcp, message, json);
-	end_call(call);
-}
-
-/* id and data may be NULL. */
-static void send_error(struct mcp *mcp, const json_t *id, int code, const char *text,
-		       const json_t *data)
-{
-	struct bytes message;
-	struct json json;
-
-	begin_message(&message, &json);
-	emit_key(&json, "id");
-	emit_json(&json, id);
-	emit_key(&json, "error");
-	emit_begin_object(&json);
-	emit_key(&json, "code");
-	emit_raw(&json, (struct span){(const uint8_t *)"-", 1});
-	json.comma = false;
-	emit_number(&json, (uint64_t)-code);
-	emit_key(&json, "message");
-	emit_string(&json, text);
-	if (data) {
-		emit_key(&json, "data");
-		emit_json(&json, data);
-	}
-	emit_end_object(&json);
-	send_message(mcp, &message, &json);
-}
-
-void mcp_fail(struct mcp_call *call, int code, const char *format, ...)
-{
-	char text[640];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	send_error(call->mcp, call->id, code, text, NULL);
-	end_call(call);
-}
-
-void mcp_resource_not_found(struct mcp_call *call, const char *uri)
-{
-	json_t *data = json_pack("{ss}", "uri", uri);
-
-	send_error(call->mcp, call->id, call->modern ? MCP_INVALID_PARAMS : MCP_RESOURCE_NOT_FOUND,
-		   "Resource not found", data);
-	json_decref(data);
-	end_call(call);
-}
-
-/* --- what goes on ---------------------------------------------------------------- */
-
-static void on_tick(evutil_socket_t fd, short what, void *argument)
-{
-	struct mcp_call *call = argument;
-	uint64_t us = (uint64_t)now_us() - call->began_us;
-	char text[120];
-	struct bytes message;
-	struct json json;
-
-	snprintf(text, sizeof text, "running for %llu s, %llu bytes of output so far",
-		 (unsigned long long)(us / 1000000), (unsigned long long)call->output_bytes);
-	begin_message(&message, &json);
-	emit_key(&json, "method");
-	emit_string(&json, "notifications/progress");
-	emit_key(&json, "params");
-	emit_begin_object(&json);
-	emit_key(&json, "progressToken");
-	emit_json(&json, call->progress_token);
-	emit_key(&json, "progress");
-	emit_milliseconds(&json, us / 1000); /* so that it is seconds */
-	emit_key(&json, "message");
-	emit_string(&json, text);
-	emit_end_object(&json);
-	send_message(call->mcp, &message, &json);
-}
-
-static void start_ticker(struct mcp_call *call)
-{
-	const struct timeval second = {MCP_PROGRESS_MS / 1000, MCP_PROGRESS_MS % 1000 * 1000};
-
-	if (!call->progress_token || call->ticker)
-		return;
-	/* Without it there is no progress to be seen, and all else goes on. */
-	call->ticker = event_new(async_base(call->mcp->engine), -1, EV_PERSIST, on_tick, call);
-	if (call->ticker)
-		event_add(call->ticker, &second);
-}
-
-static void count_output(void *user, enum execpy_stream stream, const void *data, size_t length)
-{
-	struct mcp_call *call = user;
-
-	call->output_bytes += length;
-}
-
-/* Called from the loop, where nothing may be begun: mcp_proceed() does it. */
-static void on_done(void *user, struct execpy_result *result, const struct error *why)
-{
-	struct mcp_call *call = user;
-
-	call->run = NULL;
-	call->over = true;
-	call->result = result;
-	call->why = *why;
-}
-
-void mcp_proceed(struct mcp *mcp)
-{
-	struct mcp_call *call;
-
-	for (;;) {
-		struct execpy_result *result;
-
-		TAILQ_FOREACH(call, &mcp->calls, entry)
-		if (call->over)
-			break;
-		if (!call)
-			return;
-		call->over = false;
-		result = take_ptr(call->result);
-		if (call->cancelled && call->opened.id[0])
-			execpy_session_end(mcp->engine, call->opened.id, &(struct execpy_error){0});
-		if (call->cancelled)
-			end_call(call);
-		else
-			call->finish(call, result, &call->why);
-		execpy_result_free(result);
-	}
-}
-
-int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err)
-{
-	struct async async = *what;
-
-	async.session = call->session[0] ? call->session : NULL;
-	async.callbacks = (struct execpy_callbacks){.output = count_output, .user = call};
-	async.done = on_done;
-	async.user = call;
-	call->run = async_begin(call->mcp->engine, &call->request, &async, err);
-	if (!call->run)
-		return -err->number;
-	start_ticker(call);
-	return 0;
-}
-
-static void on_opened(void *user, const struct execpy_session_info *info, const struct error *why)
-{
-	struct mcp_call *call = user;
-
-	call->opening = NULL;
-	call->over = true;
-	call->why = *why;
-	if (info)
-		call->opened = *info;
-}
-
-int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options *options,
-		      struct error *err)
-{
-	call->opening = async_open_session(call->mcp->engine, options, on_opened, call, err);
-	if (!call->opening)
-		return -err->number;
-	start_ticker(call);
-	return 0;
-}
-
-/* --- methods --------------------------------------------------------------------- */
-
-static void write_capabilities(struct json *json)
-{
 	emit_key(json, "capabilities");
 	emit_begin_object(json);
-	emit_key(json, "tools");
-	emit_begin_object(json);
-	emit_end_object(json);
-	emit_key(json, "resources");
-	emit_begin_object(json);
-	emit_end_object(json);
+	offer->write_capabilities(json, call->modern);
 	emit_end_object(json);
 	emit_key(json, "instructions");
-	emit_string(json, mcp_instructions());
+	emit_string(json, offer->instructions);
+}
+
+bool mcp_is_legacy_revision(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_LENGTH(revisions); i++)
+		if (strcmp(text, revisions[i]) == 0)
+			return true;
+	return false;
 }
 
 static void initialize(struct mcp_call *call)
 {
 	const char *asked = json_string_value(json_object_get(call->params, "protocolVersion"));
-	const char *answer = revisions[0];
 	struct bytes message;
 	struct json json;
 
@@ -320,16 +55,13 @@ static void initialize(struct mcp_call *call)
 		mcp_fail(call, MCP_INVALID_PARAMS, "initialize: protocolVersion must be a text");
 		return;
 	}
-	for (size_t i = 0; i < ARRAY_LENGTH(revisions); i++)
-		if (strcmp(asked, revisions[i]) == 0)
-			answer = revisions[i];
-	call->mcp->initialized = true;
+	call->client->initialized = true;
 	mcp_begin_result(call, &message, &json);
 	emit_key(&json, "protocolVersion");
-	emit_string(&json, answer);
+	emit_string(&json, mcp_is_legacy_revision(asked) ? asked : revisions[0]);
 	emit_key(&json, "serverInfo");
-	write_server(&json);
-	write_capabilities(&json);
+	mcp_write_implementation(call->server->offer, &json);
+	write_offer(call, &json);
 	mcp_end_result(call, &message, &json);
 }
 
@@ -341,9 +73,9 @@ static void discover(struct mcp_call *call)
 	mcp_begin_cacheable(call, &message, &json, FRESH_MS, "public");
 	emit_key(&json, "supportedVersions");
 	emit_begin_array(&json);
-	emit_string(&json, STATELESS);
+	emit_string(&json, MCP_STATELESS_REVISION);
 	emit_end_array(&json);
-	write_capabilities(&json);
+	write_offer(call, &json);
 	mcp_end_result(call, &message, &json);
 }
 
@@ -356,141 +88,147 @@ static void ping(struct mcp_call *call)
 	mcp_end_result(call, &message, &json);
 }
 
-enum { HANDSHAKE = 1, STATELESS_ONLY = 2, LEGACY_ONLY = 4, LISTS = 8 };
-
-static const struct method {
-	const char *name;
-	unsigned flags; /* HANDSHAKE: also before `initialize` */
-	void (*handle)(struct mcp_call *call);
-} methods[] = {
-	{"initialize", LEGACY_ONLY | HANDSHAKE, initialize},
-	{"ping", LEGACY_ONLY | HANDSHAKE, ping},
-	{"server/discover", STATELESS_ONLY, discover},
-	{"tools/list", LISTS, mcp_list_tools},
-	{"tools/call", 0, mcp_call_tool},
-	{"resources/list", LISTS, mcp_list_resources},
-	{"resources/templates/list", LISTS, mcp_list_templates},
-	{"resources/read", 0, mcp_read_resource},
+static const struct mcp_method common_methods[] = {
+	{"initialize", MCP_LEGACY_ONLY | MCP_HANDSHAKE, initialize},
+	{"ping", MCP_LEGACY_ONLY | MCP_HANDSHAKE, ping},
+	{"server/discover", MCP_STATELESS_ONLY, discover},
+	{NULL, 0, NULL},
 };
 
-/* Settles the revision. False when the call was answered. */
-static bool take_revision(struct mcp_call *call, const struct method *method)
+static const struct mcp_method *find_method(const struct mcp_method *methods, const char *name)
 {
-	const json_t *meta = json_object_get(call->params, "_meta");
-	const json_t *version = json_object_get(meta, META_VERSION);
+	for (; methods->name; methods++)
+		if (strcmp(methods->name, name) == 0)
+			return methods;
+	return NULL;
+}
 
-	if (version) {
-		json_t *data;
+void mcp_call_tool(struct mcp_call *call)
+{
+	const char *name = json_string_value(json_object_get(call->params, "name"));
+	const json_t *arguments = json_object_get(call->params, "arguments");
 
-		call->modern = true;
-		if (json_is_string(version) && strcmp(json_string_value(version), STATELESS) == 0) {
-			if (json_is_object(json_object_get(meta, META_CAPABILITIES)))
-				return true;
-			mcp_fail(call, MCP_INVALID_PARAMS, "_meta lacks %s", META_CAPABILITIES);
-			return false;
-		}
-		if (!json_is_string(version)) {
-			mcp_fail(call, MCP_INVALID_PARAMS, "%s must be a text", META_VERSION);
-			return false;
-		}
-		data = json_pack("{s[s]sO}", "supported", STATELESS, "requested", version);
-		send_error(call->mcp, call->id, MCP_UNSUPPORTED_VERSION,
-			   "Unsupported protocol version", data);
-		json_decref(data);
-		end_call(call);
-		return false;
+	if (!name) {
+		mcp_fail(call, MCP_INVALID_PARAMS, "tools/call: name must be a text");
+		return;
 	}
-	if (call->mcp->initialized || (method && method->flags & HANDSHAKE))
+	if (arguments && !json_is_object(arguments)) {
+		mcp_fail(call, MCP_INVALID_PARAMS, "tools/call: arguments must be an object");
+		return;
+	}
+	for (const struct mcp_tool *tool = call->server->offer->tools; tool->name; tool++) {
+		if (strcmp(tool->name, name) == 0) {
+			tool->call(call, arguments);
+			return;
+		}
+	}
+	mcp_fail(call, MCP_INVALID_PARAMS, "Unknown tool: %.60s", name);
+}
+
+/* --- requests and notifications ------------------------------------------------------ */
+
+static const json_t *named_revision(const json_t *params)
+{
+	return json_object_get(json_object_get(params, "_meta"), MCP_META_REVISION);
+}
+
+const char *mcp_revision(const struct mcp_message *message)
+{
+	return json_string_value(named_revision(message->params));
+}
+
+/* Of a request that names its revision. False when it was answered. */
+static bool take_named_revision(struct mcp_call *call, const json_t *version)
+{
+	const char *wrong = NULL;
+
+	call->modern = true;
+	if (!json_is_string(version)) {
+		wrong = MCP_META_REVISION " must be a text";
+	} else if (strcmp(json_string_value(version), MCP_STATELESS_REVISION) != 0) {
+		mcp_fail_with(call, MCP_REFUSAL, MCP_UNSUPPORTED_VERSION,
+			      "Unsupported protocol version",
+			      json_pack("{s[s]sO}", "supported", MCP_STATELESS_REVISION,
+					"requested", version));
+		return false;
+	} else if (!json_is_object(json_object_get(json_object_get(call->params, "_meta"),
+						   META_CAPABILITIES))) {
+		wrong = "_meta lacks " META_CAPABILITIES;
+	}
+	if (wrong)
+		mcp_fail_with(call, MCP_REFUSAL, MCP_INVALID_PARAMS, wrong, NULL);
+	return !wrong;
+}
+
+/* Settles the revision. False when the call was answered. */
+static bool take_revision(struct mcp_call *call, const struct mcp_method *method)
+{
+	const json_t *version = named_revision(call->params);
+
+	if (version)
+		return take_named_revision(call, version);
+	if (call->client->era != MCP_STATELESS &&
+	    (call->client->initialized || (method && method->flags & MCP_HANDSHAKE)))
 		return true;
-	mcp_fail(call, MCP_INVALID_PARAMS,
-		 "begin with initialize, or name the protocol version in params._meta[\"%s\"]",
-		 META_VERSION);
+	mcp_fail_with(call, MCP_REFUSAL, MCP_INVALID_PARAMS,
+		      "begin with initialize, or name the protocol version in "
+		      "params._meta[\"" MCP_META_REVISION "\"]",
+		      NULL);
 	return false;
 }
 
 static void handle_request(struct mcp_call *call, const char *name)
 {
-	const struct method *method = NULL;
+	const struct mcp_method *method = find_method(common_methods, name);
 	unsigned wrong;
 
-	for (size_t i = 0; i < ARRAY_LENGTH(methods) && !method; i++)
-		if (strcmp(name, methods[i].name) == 0)
-			method = &methods[i];
+	if (!method)
+		method = find_method(call->server->offer->methods, name);
 	if (!take_revision(call, method))
 		return;
-	wrong = call->modern ? LEGACY_ONLY : STATELESS_ONLY;
+	wrong = call->modern ? MCP_LEGACY_ONLY : MCP_STATELESS_ONLY;
 	if (!method || method->flags & wrong) {
-		mcp_fail(call, MCP_UNKNOWN_METHOD, "Method not found: %.60s", name);
+		char text[100];
+
+		snprintf(text, sizeof text, "Method not found: %.60s", name);
+		mcp_fail_with(call, MCP_NO_SUCH_METHOD, MCP_UNKNOWN_METHOD, text, NULL);
 		return;
 	}
-	if (method->flags & LISTS && json_object_get(call->params, "cursor")) {
+	if (method->flags & MCP_LISTS && json_object_get(call->params, "cursor")) {
 		mcp_fail(call, MCP_INVALID_PARAMS, "%s: there is no such cursor", name);
 		return;
 	}
 	method->handle(call);
 }
 
-static void handle_notification(struct mcp *mcp, const char *name, const json_t *params)
+void mcp_handle(struct mcp_client *client, struct mcp_message *message, void *carrier)
 {
-	const json_t *id = json_object_get(params, "requestId");
 	struct mcp_call *call;
 
-	if (strcmp(name, "notifications/cancelled") != 0 || !id)
+	if (message->form == MCP_REQUEST) {
+		call = mcp_call_new(client, message, carrier);
+		if (call)
+			handle_request(call, message->method);
 		return;
-	TAILQ_FOREACH(call, &mcp->calls, entry)
-	if (json_equal(call->id, id) && !call->cancelled)
-		break;
-	if (!call)
-		return;
-	call->cancelled = true;
-	if (call->ticker)
-		event_del(call->ticker);
-	if (call->run)
-		async_cancel(call->run);
+	}
+	if (message->form == MCP_NOTIFICATION &&
+	    strcmp(message->method, "notifications/cancelled") == 0) {
+		const json_t *id = json_object_get(message->params, "requestId");
+
+		if (id)
+			mcp_cancel(client, id);
+	}
+	json_decref(message->object);
 }
 
 /* --- messages ---------------------------------------------------------------------- */
-
-/* Takes the message over. */
-static void begin_call(struct mcp *mcp, json_t *message, const json_t *id, const char *method)
-{
-	struct mcp_call *call, *other;
-	const json_t *token;
-
-	TAILQ_FOREACH(other, &mcp->calls, entry)
-	if (json_equal(other->id, id) && !other->cancelled)
-		break;
-	call = other || mcp->call_count >= MCP_CALLS_MAX ? NULL : calloc(1, sizeof *call);
-	if (!call) {
-		send_error(mcp, id, other ? MCP_INVALID_REQUEST : MCP_INTERNAL_ERROR,
-			   other ? "a request of this id is not answered yet"
-				 : "too many requests at one time",
-			   NULL);
-		json_decref(message);
-		return;
-	}
-	call->mcp = mcp;
-	call->message = message;
-	call->id = id;
-	call->params = json_object_get(message, "params");
-	call->request = (struct execpy_request){
-		.code = "", .files = call->files, .stdin_fd = -1, .out_directory = -1};
-	call->get.fd = -1;
-	call->began_us = (uint64_t)now_us();
-	token = json_object_get(json_object_get(call->params, "_meta"), "progressToken");
-	if (json_is_string(token) || json_is_integer(token))
-		call->progress_token = token;
-	TAILQ_INSERT_TAIL(&mcp->calls, call, entry);
-	mcp->call_count++;
-	handle_request(call, method);
-}
 
 static const char *what_is_wrong(const json_t *message, const json_t *id)
 {
 	const json_t *version = json_object_get(message, "jsonrpc");
 
 	if (json_is_array(message))
-		return "batches are not taken: send one message a line";
+		return "batches are not taken: send one message at a time";
 	if (!json_is_object(message))
 		return "a message is one object";
 	if (id && !json_is_string(id) && !json_is_integer(id))
@@ -502,72 +240,106 @@ static const char *what_is_wrong(const json_t *message, const json_t *id)
 	return NULL;
 }
 
-void mcp_receive(struct mcp *mcp, struct span text)
+/* Whoever answers us was not asked, but that is no reason to answer back. */
+static bool is_answer(const json_t *message)
 {
-	json_error_t wrong;
-	json_t *message =
+	return json_is_object(message) && !json_object_get(message, "method") &&
+	       (json_object_get(message, "result") || json_object_get(message, "error"));
+}
+
+/* What is wrong with a message that is none of ours to handle; it is gone. */
+static enum mcp_form refuse_message(struct mcp_client *client, void *carrier, json_t *object,
+				    int code, const char *wrong)
+{
+	const json_t *id = json_object_get(object, "id");
+
+	mcp_refuse(client, carrier, json_is_string(id) || json_is_integer(id) ? id : NULL, code,
+		   "%s", wrong);
+	json_decref(object);
+	return MCP_WRONG;
+}
+
+enum mcp_form mcp_read(struct mcp_client *client, struct span text, void *carrier,
+		       struct mcp_message *ret_message)
+{
+	json_error_t error;
+	json_t *object =
 		json_loadb((const char *)text.data, text.length,
-			   JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &wrong);
-	const json_t *id = json_object_get(message, "id"), *params;
-	const char *reason, *method;
-	char words[256];
+			   JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+	const json_t *id = json_object_get(object, "id");
+	const json_t *params = json_object_get(object, "params");
+	const char *wrong;
 
-	if (!message) {
-		snprintf(words, sizeof words, "not JSON: %s (column %d)", wrong.text, wrong.column);
-		send_error(mcp, NULL, MCP_PARSE_ERROR, words, NULL);
-		return;
+	if (!object) {
+		mcp_refuse(client, carrier, NULL, MCP_PARSE_ERROR, "not JSON: %s (column %d)",
+			   error.text, error.column);
+		return MCP_WRONG;
 	}
-	reason = what_is_wrong(message, id);
-	if (reason) {
-		/* Whoever answers us was not asked. */
-		if (!json_is_object(message) || json_object_get(message, "method") ||
-		    !(json_object_get(message, "result") || json_object_get(message, "error")))
-			send_error(mcp, json_is_string(id) || json_is_integer(id) ? id : NULL,
-				   MCP_INVALID_REQUEST, reason, NULL);
-		json_decref(message);
-		return;
+	wrong = what_is_wrong(object, id);
+	if (wrong && is_answer(object)) {
+		json_decref(object);
+		return MCP_ANSWER;
 	}
-	method = json_string_value(json_object_get(message, "method"));
-	params = json_object_get(message, "params");
+	if (wrong)
+		return refuse_message(client, carrier, object, MCP_INVALID_REQUEST, wrong);
+	if (params && !json_is_object(params) && id)
+		return refuse_message(client, carrier, object, MCP_INVALID_PARAMS,
+				      "params must be an object");
 	if (params && !json_is_object(params)) {
-		if (id)
-			send_error(mcp, id, MCP_INVALID_PARAMS, "params must be an object", NULL);
-	} else if (id) {
-		begin_call(mcp, message, id, method);
-		return;
-	} else {
-		handle_notification(mcp, method, params);
+		json_decref(object); /* a notification is never answered */
+		return MCP_WRONG;
 	}
-	json_decref(message);
+	*ret_message = (struct mcp_message){
+		.form = id ? MCP_REQUEST : MCP_NOTIFICATION,
+		.object = object,
+		.id = id,
+		.params = params,
+		.method = json_string_value(json_object_get(object, "method")),
+	};
+	return ret_message->form;
 }
 
-void mcp_refuse_length(struct mcp *mcp)
+void mcp_receive(struct mcp_client *client, struct span text, void *carrier)
 {
-	char words[80];
+	struct mcp_message message;
 
-	snprintf(words, sizeof words, "a message has at most %llu bytes",
-		 (unsigned long long)MCP_LINE_BYTES_MAX);
-	send_error(mcp, NULL, MCP_INVALID_REQUEST, words, NULL);
+	if (mcp_read(client, text, carrier, &message) >= MCP_NOTIFICATION)
+		mcp_handle(client, &message, carrier);
 }
 
-void mcp_init(struct mcp *mcp, struct execpy_engine *engine, const struct mcp_options *options,
-	      void (*send)(void *user, struct bytes *message), void *user)
+void mcp_refuse_length(struct mcp_client *client, void *carrier)
 {
-	*mcp = (struct mcp){.engine = engine, .options = options, .send = send, .user = user};
-	TAILQ_INIT(&mcp->calls);
-	TAILQ_INIT(&mcp->sessions);
+	mcp_refuse(client, carrier, NULL, MCP_INVALID_REQUEST, "a message has at most %llu bytes",
+		   (unsigned long long)MCP_LINE_BYTES_MAX);
 }
 
-void mcp_free(struct mcp *mcp)
-{
-	while (!TAILQ_EMPTY(&mcp->calls))
-		end_call(TAILQ_FIRST(&mcp->calls));
-	while (!TAILQ_EMPTY(&mcp->sessions)) {
-		struct mcp_session *session = TAILQ_FIRST(&mcp->sessions);
+/* --- life -------------------------------------------------------------------------- */
 
-		TAILQ_REMOVE(&mcp->sessions, session, entry);
-		free(session);
-	}
-	free(mcp->installed);
-	json_decref(mcp->result_schema);
+void mcp_server_init(struct mcp_server *server, struct execpy_engine *engine,
+		     const struct mcp_offer *offer, const struct mcp_options *options)
+{
+	*server = (struct mcp_server){.engine = engine, .offer = offer, .options = options};
+	TAILQ_INIT(&server->over);
+	TAILQ_INIT(&server->sessions);
+}
+
+void mcp_server_free(struct mcp_server *server)
+{
+	while (!TAILQ_EMPTY(&server->sessions))
+		mcp_forget_session(server, TAILQ_FIRST(&server->sessions)->id);
+	free(server->installed);
+	json_decref(server->result_schema);
+}
+
+void mcp_client_init(struct mcp_client *client, struct mcp_server *server,
+		     const struct mcp_transport *transport, void *user)
+{
+	*client = (struct mcp_client){.server = server, .transport = transport, .user = user};
+	TAILQ_INIT(&client->calls);
+}
+
+void mcp_client_free(struct mcp_client *client)
+{
+	while (!TAILQ_EMPTY(&client->calls))
+		mcp_call_free(TAILQ_FIRST(&client->calls));
 }

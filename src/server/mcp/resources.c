@@ -98,10 +98,8 @@ static void finish_list(struct mcp_call *call, struct execpy_result *result,
 			const struct error *why)
 {
 	/* What has ended has no files. */
-	if (!result && (why->number == ENOENT || why->number == EIDRM)) {
-		mcp_forget_session(call->mcp, call->session);
-		call->step--;
-	}
+	if (!result && (why->number == ENOENT || why->number == EIDRM))
+		mcp_forget_session(call->server, call->session);
 	list_next(call);
 }
 
@@ -109,31 +107,18 @@ static void finish_list(struct mcp_call *call, struct execpy_result *result,
 static void list_next(struct mcp_call *call)
 {
 	const struct async what = {.hold = &call->hold};
-	struct mcp_session *session;
 	struct error err = {0};
 	struct bytes message;
 	struct json json;
-	size_t at;
 
 	call->finish = finish_list;
-	for (;;) {
-		at = 0;
-		TAILQ_FOREACH(session, &call->mcp->sessions, entry)
-		if (at++ == call->step)
-			break;
-		if (!session)
-			break;
-		call->step++;
-		snprintf(call->session, sizeof call->session, "%s", session->id);
+	while (call->step < call->id_count) {
+		snprintf(call->session, sizeof call->session, "%s", call->ids[call->step++]);
 		call->list = (struct workspace_list){.tell = tell_file, .user = call};
 		call->hold = (struct hold){
 			.use = workspace_list, .user = &call->list, .failed.number = EPIPE};
 		if (mcp_begin(call, &what, &err) == 0)
 			return;
-		if (err.number == ENOENT || err.number == EIDRM) {
-			mcp_forget_session(call->mcp, call->session);
-			call->step--;
-		}
 	}
 	mcp_begin_cacheable(call, &message, &json, 0, "private");
 	emit_key(&json, "resources");
@@ -146,7 +131,8 @@ static void list_next(struct mcp_call *call)
 
 void mcp_list_resources(struct mcp_call *call)
 {
-	list_next(call);
+	if (mcp_collect_sessions(call))
+		list_next(call);
 }
 
 void mcp_list_templates(struct mcp_call *call)
@@ -262,6 +248,7 @@ void mcp_read_resource(struct mcp_call *call)
 		return;
 	}
 	if (strlen(uri) != json_string_length(text) || !take_uri(call, uri) ||
+	    !mcp_may_use_session(call->server, call->session) ||
 	    request_check_name(call->name, &err) < 0) {
 		mcp_resource_not_found(call, uri);
 		return;

@@ -2,8 +2,10 @@
 /* sessions: the tool for sessions' life.
  *
  * A session is named by its id, which cannot be guessed, by whoever was given it; lists
- * hold only those that were opened here, since a daemon may have others'. */
+ * hold only those that were opened here, since a daemon may have others'. Where there are
+ * tenants each has a list, and nobody else can name what is in it. */
 #include "server/mcp/protocol.h"
+#include "server/owned.h"
 
 #include "base/cleanup.h"
 
@@ -88,46 +90,138 @@ static void answer(struct mcp_call *call, const char *words,
 	mcp_end_tool_result(call, &message, &json, bytes_span(&object), false);
 }
 
-static struct mcp_session *find(struct mcp *mcp, const char *id)
+static struct mcp_session *find(const struct mcp_server *server, const char *id)
 {
 	struct mcp_session *session;
 
-	TAILQ_FOREACH(session, &mcp->sessions, entry)
+	TAILQ_FOREACH(session, &server->sessions, entry)
 	if (strcmp(session->id, id) == 0)
 		break;
 	return session;
 }
 
 /* A warden that is no daemon's knows no names of templates. */
-static void name_template(struct mcp *mcp, struct execpy_session_info *info)
+static void name_template(struct mcp_server *server, struct execpy_session_info *info)
 {
-	const struct mcp_session *session = find(mcp, info->id);
+	const struct mcp_session *session = find(server, info->id);
 
 	if (session && !info->template[0])
 		snprintf(info->template, sizeof info->template, "%s", session->template);
 }
 
-void mcp_forget_session(struct mcp *mcp, const char *id)
+void mcp_forget_session(struct mcp_server *server, const char *id)
 {
-	struct mcp_session *session = find(mcp, id);
+	struct mcp_session *session = find(server, id);
 
+	if (server->http)
+		owned_drop(server->http, id);
 	if (!session)
 		return;
-	TAILQ_REMOVE(&mcp->sessions, session, entry);
-	mcp->session_count--;
+	TAILQ_REMOVE(&server->sessions, session, entry);
+	server->session_count--;
 	free(session);
 }
 
-static void remember(struct mcp *mcp, const struct execpy_session_info *info)
+bool mcp_may_use_session(const struct mcp_server *server, const char *id)
 {
-	struct mcp_session *session = calloc(1, sizeof *session);
+	return !server->http || owned_by(server->http, server->tenant, id);
+}
 
+/* Without memory for it the session is only in no list. */
+static void remember_session(struct mcp_server *server, const struct execpy_session_info *info)
+{
+	struct mcp_session *session;
+
+	if (server->http) {
+		owned_add(server->http, server->tenant, info->id);
+		return;
+	}
+	session = calloc(1, sizeof *session);
 	if (!session)
-		return; /* it is only in no list */
+		return;
 	snprintf(session->id, sizeof session->id, "%s", info->id);
 	snprintf(session->template, sizeof session->template, "%s", info->template);
-	TAILQ_INSERT_TAIL(&mcp->sessions, session, entry);
-	mcp->session_count++;
+	TAILQ_INSERT_TAIL(&server->sessions, session, entry);
+	server->session_count++;
+}
+
+bool mcp_collect_sessions(struct mcp_call *call)
+{
+	struct mcp_server *server = call->server;
+	struct mcp_session *session;
+
+	free(call->ids);
+	call->id_count = 0;
+	if (server->http) {
+		call->id_count = owned_ids(server->http, server->tenant, &call->ids);
+	} else {
+		call->ids = calloc(server->session_count + 1, sizeof *call->ids);
+		TAILQ_FOREACH(session, &server->sessions, entry)
+		if (call->ids)
+			snprintf(call->ids[call->id_count++], sizeof *call->ids, "%s", session->id);
+	}
+	if (!call->ids)
+		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
+	return call->ids != NULL;
+}
+
+static bool has_most(const struct mcp_server *server)
+{
+	const struct tenant *tenant = server->tenant;
+
+	if (!tenant)
+		return server->session_count >= MCP_SESSIONS_MAX;
+	return tenant->sessions_max && tenant->sessions >= tenant->sessions_max;
+}
+
+/* --- the actions ---------------------------------------------------------------------- */
+
+/* Those that were asked for and are not in the answer have ended. */
+static void forget_ended(struct mcp_call *call)
+{
+	for (size_t i = 0; i < call->id_count; i++) {
+		size_t at = 0;
+
+		while (at < call->info_count && strcmp(call->infos[at].id, call->ids[i]) != 0)
+			at++;
+		if (at == call->info_count)
+			mcp_forget_session(call->server, call->ids[i]);
+	}
+}
+
+/* Asks which of the sessions in the list live; `finish` goes on. */
+static void ask_about_all(struct mcp_call *call,
+			  void (*finish)(struct mcp_call *call, struct execpy_result *result,
+					 const struct error *why))
+{
+	struct session_question question = {.kind = SESSION_ASK_EACH};
+	struct error err = {0};
+
+	if (!mcp_collect_sessions(call))
+		return;
+	call->finish = finish;
+	if (call->id_count == 0) {
+		finish(call, NULL, &err);
+		return;
+	}
+	question.ids = (const char(*)[EXECPY_SESSION_ID_MAX])call->ids;
+	question.id_count = call->id_count;
+	if (mcp_begin_asking(call, &question, &err) < 0)
+		mcp_tool_error(call, "%s", err.text);
+}
+
+static void finish_list(struct mcp_call *call, struct execpy_result *result,
+			const struct error *why)
+{
+	if (why->number) {
+		mcp_tool_error(call, "%s", why->text);
+		return;
+	}
+	forget_ended(call);
+	for (size_t i = 0; i < call->info_count; i++)
+		name_template(call->server, &call->infos[i]);
+	answer(call, call->info_count ? "" : "there are no sessions\n", call->infos,
+	       call->info_count);
 }
 
 static void finish_create(struct mcp_call *call, struct execpy_result *result,
@@ -137,13 +231,16 @@ static void finish_create(struct mcp_call *call, struct execpy_result *result,
 		mcp_tool_error(call, "%s", why->text);
 		return;
 	}
-	remember(call->mcp, &call->opened);
+	remember_session(call->server, &call->opened);
 	answer(call, "", &call->opened, 1);
 }
 
-static void create(struct mcp_call *call, const json_t *arguments, const char *template)
+/* Its arguments were looked at. */
+static void open_session(struct mcp_call *call)
 {
-	const struct mcp_options *mine = call->mcp->options;
+	const struct mcp_options *mine = call->server->options;
+	const json_t *arguments = json_object_get(call->params, "arguments");
+	const char *template = json_string_value(json_object_get(arguments, "template"));
 	struct execpy_session_options options = {
 		.limits = mcp_limits(&mine->limits),
 		.policy = mine->policy,
@@ -153,121 +250,138 @@ static void create(struct mcp_call *call, const json_t *arguments, const char *t
 
 	if (!mcp_limit_arguments(call, arguments, false, &options.limits))
 		return;
-	if (call->mcp->session_count >= MCP_SESSIONS_MAX) {
-		mcp_tool_error(call, "there are %d sessions already: end one", MCP_SESSIONS_MAX);
-		return;
-	}
 	call->finish = finish_create;
 	if (mcp_begin_session(call, &options, &err) < 0)
 		mcp_tool_error(call, "%s", err.text);
 }
 
-static void list(struct mcp_call *call)
+/* Some of those that are counted may have ended by themselves. */
+static void finish_counting(struct mcp_call *call, struct execpy_result *result,
+			    const struct error *why)
 {
-	struct mcp *mcp = call->mcp;
-	autofree struct execpy_session_info *infos = calloc(mcp->session_count + 1, sizeof *infos);
-	struct mcp_session *session, *next;
-	size_t count = 0;
-
-	if (!infos) {
-		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
-		return;
-	}
-	for (session = TAILQ_FIRST(&mcp->sessions); session; session = next) {
-		struct execpy_error err = {0};
-
-		next = TAILQ_NEXT(session, entry);
-		if (execpy_session_info(mcp->engine, session->id, &infos[count], &err) < 0 ||
-		    infos[count].ended[0])
-			mcp_forget_session(mcp, session->id);
-		else
-			name_template(mcp, &infos[count++]);
-	}
-	answer(call, count ? "" : "there are no sessions\n", infos, count);
+	if (why->number == 0)
+		forget_ended(call);
+	if (has_most(call->server))
+		mcp_tool_error(call, "there are %zu sessions already, which is the most: end one",
+			       call->id_count);
+	else
+		open_session(call);
 }
 
-struct branches {
-	struct mcp *mcp;
-	struct execpy_session_info infos[MCP_BRANCHES_MAX];
-	size_t count;
+static void finish_act(struct mcp_call *call, struct execpy_result *result, const struct error *why)
+{
+	if (why->number == ENOENT || why->number == EIDRM)
+		mcp_forget_session(call->server, call->session);
+	if (why->number) {
+		mcp_tool_error(call, "%s", why->text);
+		return;
+	}
+	if (call->info_count > 0)
+		name_template(call->server, &call->infos[0]);
+	answer(call, "", call->infos, call->info_count);
+}
+
+static void finish_end(struct mcp_call *call, struct execpy_result *result, const struct error *why)
+{
+	mcp_forget_session(call->server, call->session);
+	if (why->number)
+		mcp_tool_error(call, "%s", why->text);
+	else
+		answer(call, "the session has ended\n", NULL, 0);
+}
+
+/* The branches belong to whom the session belongs. */
+static void finish_fork(struct mcp_call *call, struct execpy_result *result,
+			const struct error *why)
+{
+	const struct mcp_session *parent = find(call->server, call->session);
+
+	if (why->number) {
+		finish_act(call, result, why);
+		return;
+	}
+	for (size_t i = 0; i < call->info_count; i++) {
+		struct execpy_session_info *branch = &call->infos[i];
+
+		if (parent && !branch->template[0])
+			snprintf(branch->template, sizeof branch->template, "%s", parent->template);
+		remember_session(call->server, branch);
+	}
+	answer(call, "", call->infos, call->info_count);
+}
+
+static const struct action {
+	const char *name;
+	enum session_action action; /* 0: only asked about */
+	bool named;
+} actions[] = {
+	{"info", 0, false},
+	{"checkpoint", SESSION_CHECKPOINT, true},
+	{"rollback", SESSION_ROLLBACK, true},
+	{"undo", SESSION_UNDO, false},
+	{"fork", SESSION_FORK, false},
+	{"end", SESSION_END, false},
 };
 
-static void take_branch(void *user, const struct execpy_session_info *info)
+/* How many branches; false when it was refused. */
+static bool take_count(struct mcp_call *call, const json_t *arguments, unsigned *ret_count)
 {
-	struct branches *branches = user;
-
-	remember(branches->mcp, info);
-	if (branches->count < ARRAY_LENGTH(branches->infos))
-		branches->infos[branches->count++] = *info;
-}
-
-static void fork_session(struct mcp_call *call, const char *id, const json_t *count)
-{
-	autofree struct branches *branches = calloc(1, sizeof *branches);
+	const struct tenant *tenant = call->server->tenant;
+	const json_t *count = json_object_get(arguments, "count");
 	json_int_t wanted = count ? json_integer_value(count) : 1;
-	struct execpy_error err = {0};
+	size_t most = tenant ? tenant->sessions_max : MCP_SESSIONS_MAX;
+	size_t present = tenant ? tenant->sessions : call->server->session_count;
 
-	if (!branches) {
-		mcp_fail(call, MCP_INTERNAL_ERROR, "out of memory");
-	} else if (!id) {
-		mcp_tool_error(call, "fork: session is missing");
-	} else if (wanted < 1 || wanted > MCP_BRANCHES_MAX) {
+	if (wanted < 1 || wanted > MCP_BRANCHES_MAX) {
 		mcp_tool_error(call, "fork: count must be an integer from 1 to %d",
 			       MCP_BRANCHES_MAX);
-	} else if (call->mcp->session_count + (size_t)wanted > MCP_SESSIONS_MAX) {
-		mcp_tool_error(call, "there are at most %d sessions: end some", MCP_SESSIONS_MAX);
-	} else {
-		branches->mcp = call->mcp;
-		if (execpy_session_fork(call->mcp->engine, id, (unsigned)wanted, false, take_branch,
-					branches, &err) < 0)
-			mcp_tool_error(call, "%s", err.text);
-		else
-			answer(call, "", branches->infos, branches->count);
+		return false;
 	}
+	if (most > 0 && present + (size_t)wanted > most) {
+		mcp_tool_error(call, "there are at most %zu sessions: end some", most);
+		return false;
+	}
+	*ret_count = (unsigned)wanted;
+	return true;
 }
 
-static void act(struct mcp_call *call, const char *action, const char *id, const char *name)
+static void act(struct mcp_call *call, const struct action *action, const char *id,
+		const char *name)
 {
-	struct execpy_engine *engine = call->mcp->engine;
-	struct execpy_session_info info;
-	struct execpy_error err = {0};
-	bool named = strcmp(action, "checkpoint") == 0 || strcmp(action, "rollback") == 0;
-	int r;
+	struct session_question question = {
+		.kind = action->action ? SESSION_ASK_ACT : SESSION_ASK_INFO,
+		.id = call->session,
+		.action = action->action,
+		.name = name,
+	};
+	struct error err = {0};
 
 	if (!id) {
-		mcp_tool_error(call, "%s: session is missing", action);
+		mcp_tool_error(call, "%s: session is missing", action->name);
 		return;
 	}
-	if (named && !name) {
-		mcp_tool_error(call, "%s: name is missing: the checkpoint's", action);
+	if (strlen(id) >= sizeof call->session || !mcp_may_use_session(call->server, id)) {
+		mcp_tool_error(call, "there is no session %.60s", id);
 		return;
 	}
-	if (strcmp(action, "info") == 0)
-		r = execpy_session_info(engine, id, &info, &err);
-	else if (strcmp(action, "checkpoint") == 0)
-		r = execpy_session_checkpoint(engine, id, name, &info, &err);
-	else if (strcmp(action, "rollback") == 0)
-		r = execpy_session_rollback(engine, id, name, &info, &err);
-	else if (strcmp(action, "undo") == 0)
-		r = execpy_session_undo(engine, id, &info, &err);
-	else
-		r = execpy_session_end(engine, id, &err);
-	if (r == -ENOENT || r == -EIDRM || strcmp(action, "end") == 0)
-		mcp_forget_session(call->mcp, id);
-	if (r < 0)
+	if (action->named && !name) {
+		mcp_tool_error(call, "%s: name is missing: the checkpoint's", action->name);
+		return;
+	}
+	if (action->action == SESSION_FORK &&
+	    !take_count(call, json_object_get(call->params, "arguments"), &question.count))
+		return;
+	snprintf(call->session, sizeof call->session, "%s", id);
+	call->finish = action->action == SESSION_END    ? finish_end
+		       : action->action == SESSION_FORK ? finish_fork
+							: finish_act;
+	if (mcp_begin_asking(call, &question, &err) < 0)
 		mcp_tool_error(call, "%s", err.text);
-	else if (strcmp(action, "end") == 0)
-		answer(call, "the session has ended\n", NULL, 0);
-	else {
-		name_template(call->mcp, &info);
-		answer(call, "", &info, 1);
-	}
 }
 
 void mcp_tool_session(struct mcp_call *call, const json_t *arguments)
 {
 	static const char *const names[] = {"action", "session", "name", "count", "template", NULL};
-	static const char *const actions[] = {"info", "checkpoint", "rollback", "undo", "end"};
 	const char *action, *session, *name, *template;
 
 	if (!mcp_known_arguments(call, arguments, names) ||
@@ -276,21 +390,20 @@ void mcp_tool_session(struct mcp_call *call, const json_t *arguments)
 	    !mcp_text_argument(call, arguments, "name", &name) ||
 	    !mcp_text_argument(call, arguments, "template", &template))
 		return;
-	if (action && strcmp(action, "create") == 0) {
-		create(call, arguments, template);
-		return;
-	}
 	if (action && strcmp(action, "list") == 0) {
-		list(call);
+		ask_about_all(call, finish_list);
 		return;
 	}
-	if (action && strcmp(action, "fork") == 0) {
-		fork_session(call, session, json_object_get(arguments, "count"));
+	if (action && strcmp(action, "create") == 0) {
+		if (has_most(call->server))
+			ask_about_all(call, finish_counting);
+		else
+			open_session(call);
 		return;
 	}
 	for (size_t i = 0; action && i < ARRAY_LENGTH(actions); i++) {
-		if (strcmp(action, actions[i]) == 0) {
-			act(call, action, session, name);
+		if (strcmp(action, actions[i].name) == 0) {
+			act(call, &actions[i], session, name);
 			return;
 		}
 	}

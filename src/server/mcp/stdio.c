@@ -24,7 +24,8 @@ struct outgoing {
 };
 
 struct stdio {
-	struct mcp mcp;
+	struct mcp_server server;
+	struct mcp_client client;
 	struct event *readable, *writable, *signals[2];
 	bool pollable; /* stdin; a regular file is not */
 	struct bytes in;
@@ -78,7 +79,7 @@ static void on_writable(evutil_socket_t fd, short what, void *argument)
 		event_add(stdio->writable, NULL);
 }
 
-static void send_line(void *user, struct bytes *message)
+static void send_line(void *user, void *carrier, enum mcp_kind kind, struct bytes *message)
 {
 	struct stdio *stdio = user;
 	struct outgoing *outgoing = calloc(1, sizeof *outgoing);
@@ -142,7 +143,7 @@ static bool next_line(struct stdio *stdio, struct span *ret_line)
 		bool too_long = length > MCP_LINE_BYTES_MAX;
 
 		if (too_long && !stdio->skipping)
-			mcp_refuse_length(&stdio->mcp);
+			mcp_refuse_length(&stdio->client, NULL);
 		if (!newline) {
 			stdio->skipping |= too_long;
 			if (stdio->skipping)
@@ -172,7 +173,7 @@ static bool is_blank(struct span line)
 
 static int turn(struct stdio *stdio)
 {
-	struct event_base *base = async_base(stdio->mcp.engine);
+	struct event_base *base = async_base(stdio->server.engine);
 	bool wants = !stdio->ended && stdio->unsent < MCP_UNSENT_BYTES;
 	int flags = EVLOOP_ONCE;
 
@@ -192,17 +193,17 @@ static int serve(struct stdio *stdio, struct error *err)
 	struct span line;
 
 	while (!stdio->stopped && !stdio->broken) {
-		const char *dead = async_dead(stdio->mcp.engine);
+		const char *dead = async_dead(stdio->server.engine);
 
-		mcp_proceed(&stdio->mcp);
+		mcp_proceed(&stdio->server);
 		if (stdio->unsent < MCP_UNSENT_BYTES && next_line(stdio, &line)) {
 			if (!is_blank(line))
-				mcp_receive(&stdio->mcp, line);
+				mcp_receive(&stdio->client, line, NULL);
 			continue;
 		}
 		if (stdio->ended)
 			break; /* also when it does not take what it asked for */
-		if (dead && stdio->mcp.call_count == 0)
+		if (dead && stdio->client.call_count == 0)
 			return refuse(err, EPIPE, "%s", dead);
 		if (turn(stdio) < 0)
 			return refuse(err, EIO, "the event loop ended");
@@ -224,7 +225,7 @@ static void flush(struct stdio *stdio)
 static int prepare(struct stdio *stdio, struct error *err)
 {
 	static const int numbers[] = {SIGTERM, SIGINT};
-	struct event_base *base = async_base(stdio->mcp.engine);
+	struct event_base *base = async_base(stdio->server.engine);
 
 	stdio->readable = event_new(base, STDIN_FILENO, EV_READ, on_readable, stdio);
 	stdio->writable = event_new(base, STDOUT_FILENO, EV_WRITE, on_writable, stdio);
@@ -254,6 +255,7 @@ static void release(struct stdio *stdio)
 
 int mcp_serve(struct execpy_engine *engine, const struct mcp_options *options, struct error *err)
 {
+	static const struct mcp_transport transport = {.send = send_line};
 	struct stdio stdio = {.in.ceiling = MCP_LINE_BYTES_MAX + 2 * READ_BYTES};
 	int flags = fcntl(STDOUT_FILENO, F_GETFL), r;
 
@@ -263,13 +265,15 @@ int mcp_serve(struct execpy_engine *engine, const struct mcp_options *options, s
 	if (options->policy && policy_load(options->policy, &policy, err) < 0)
 		return -EINVAL;
 	TAILQ_INIT(&stdio.out);
-	mcp_init(&stdio.mcp, engine, options, send_line, &stdio);
+	mcp_server_init(&stdio.server, engine, &mcp_python_offer, options);
+	mcp_client_init(&stdio.client, &stdio.server, &transport, &stdio);
 	if (flags < 0 || fcntl(STDOUT_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
 		return fail(err, errno, "stdout");
 	r = prepare(&stdio, err);
 	if (r == 0)
 		r = serve(&stdio, err);
-	mcp_free(&stdio.mcp);
+	mcp_client_free(&stdio.client);
+	mcp_server_free(&stdio.server);
 	flush(&stdio);
 	release(&stdio);
 	/* Others may have the same pipe or terminal. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tools: tools/list and tools/call.
+/* tools: tools/list, execute_python and check_python.
  *
  * What is wrong with a call's arguments, like everything that becomes of the code, is
  * told as a result that is an error: a model can read it and do better. JSON-RPC errors
@@ -8,10 +8,10 @@
 
 #include "base/cleanup.h"
 #include "base/memfile.h"
+#include "base/picture.h"
 
 #include <errno.h>
 #include <nettle/base64.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,71 +20,35 @@
 
 /* --- results ------------------------------------------------------------------------ */
 
-static void write_text_block(struct json *json, struct span text)
-{
-	emit_begin_object(json);
-	emit_key(json, "type");
-	emit_string(json, "text");
-	emit_key(json, "text");
-	emit_text(json, text);
-	emit_end_object(json);
-}
-
-void mcp_begin_tool_result(struct mcp_call *call, struct bytes *message, struct json *json,
-			   struct span text)
-{
-	mcp_begin_result(call, message, json);
-	emit_key(json, "content");
-	emit_begin_array(json);
-	write_text_block(json, text);
-}
-
-void mcp_end_tool_result(struct mcp_call *call, struct bytes *message, struct json *json,
-			 struct span structured, bool is_error)
-{
-	emit_end_array(json);
-	if (structured.length > 0) {
-		emit_key(json, "structuredContent");
-		emit_raw(json, structured);
-	}
-	emit_key(json, "isError");
-	emit_bool(json, is_error);
-	mcp_end_result(call, message, json);
-}
-
-void mcp_tool_error(struct mcp_call *call, const char *format, ...)
-{
-	struct bytes message;
-	struct json json;
-	char text[640];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	mcp_begin_tool_result(call, &message, &json,
-			      (struct span){(const uint8_t *)text, strlen(text)});
-	mcp_end_tool_result(call, &message, &json, (struct span){NULL, 0}, true);
-}
-
 struct pictures {
 	struct json *json;
 	size_t shown, left_out;
 	struct bytes notes;
 };
 
+/* Those that could be made smaller where they were made are. */
+static const char *why_not_sent(const struct pictures *pictures, struct span data)
+{
+	uint32_t width = 0, height = 0;
+
+	if (pictures->shown == MCP_PICTURES_MAX)
+		return "there are too many";
+	picture_size(data, &width, &height);
+	if (width > MCP_PICTURE_PIXELS_MAX || height > MCP_PICTURE_PIXELS_MAX)
+		return "it has more than 2000 pixels a side; make it smaller";
+	if (BASE64_ENCODE_RAW_LENGTH(data.length) > MCP_PICTURE_BYTES_MAX)
+		return "it is larger than 5 MiB; draw it smaller (dpi, figsize)";
+	return NULL;
+}
+
 static void add_picture(void *user, const char *mime, struct span data)
 {
 	struct pictures *pictures = user;
-	size_t size = BASE64_ENCODE_RAW_LENGTH(data.length);
+	const char *wrong = why_not_sent(pictures, data);
 
-	if (size > MCP_PICTURE_BYTES_MAX || pictures->shown == MCP_PICTURES_MAX) {
+	if (wrong) {
 		pictures->left_out++;
-		bytes_append_format(
-			&pictures->notes, "[picture] one was not sent: %s\n",
-			size > MCP_PICTURE_BYTES_MAX
-				? "it is larger than 5 MiB; draw it smaller (dpi, figsize)"
-				: "there are too many");
+		bytes_append_format(&pictures->notes, "[picture] one was not sent: %s\n", wrong);
 		return;
 	}
 	pictures->shown++;
@@ -146,7 +110,7 @@ static void finish_execute(struct mcp_call *call, struct execpy_result *result,
 	pictures.json = &json;
 	result_pictures(result, add_picture, &pictures);
 	if (pictures.notes.length > 0)
-		write_text_block(&json, bytes_span(&pictures.notes));
+		mcp_write_text_block(&json, bytes_span(&pictures.notes));
 	bytes_free(&pictures.notes);
 	if (result->session[0])
 		write_links(result, &json);
@@ -243,7 +207,7 @@ struct execpy_limits mcp_limits(const struct limits *limits)
 bool mcp_limit_arguments(struct mcp_call *call, const json_t *arguments, bool in_session,
 			 struct execpy_limits *limits)
 {
-	const struct mcp_options *options = call->mcp->options;
+	const struct mcp_options *options = call->server->options;
 	uint64_t most_cpu = options->ceilings.cpu_ms;
 
 	for (size_t i = 0; i < limit_count; i++) {
@@ -385,10 +349,10 @@ static bool take_stdin(struct mcp_call *call, const json_t *arguments)
 
 /* --- the tools -------------------------------------------------------------------------- */
 
-static void execute(struct mcp_call *call, const json_t *arguments)
+void mcp_execute(struct mcp_call *call, const json_t *arguments)
 {
 	static const char *const names[] = {"code", "session", "files", "stdin", "template", NULL};
-	const struct mcp_options *options = call->mcp->options;
+	const struct mcp_options *options = call->server->options;
 	struct execpy_request *request = &call->request;
 	const struct async what = {0};
 	const char *session, *template;
@@ -398,7 +362,8 @@ static void execute(struct mcp_call *call, const json_t *arguments)
 	    !mcp_text_argument(call, arguments, "session", &session) ||
 	    !mcp_text_argument(call, arguments, "template", &template))
 		return;
-	if (session && strlen(session) >= sizeof call->session) {
+	if (session && (strlen(session) >= sizeof call->session ||
+			!mcp_may_use_session(call->server, session))) {
 		mcp_tool_error(call, "there is no session %.60s", session);
 		return;
 	}
@@ -412,12 +377,14 @@ static void execute(struct mcp_call *call, const json_t *arguments)
 	request->policy = session ? NULL : options->policy;
 	request->template = template ? template : options->template;
 	request->truncate_output = options->truncate_output;
+	request->picture_pixels = MCP_PICTURE_PIXELS_MAX;
+	call->ran_as = "mcp execute_python";
 	call->finish = finish_execute;
 	if (mcp_begin(call, &what, &err) < 0)
 		mcp_tool_error(call, "%s", err.text);
 }
 
-static void check(struct mcp_call *call, const json_t *arguments)
+void mcp_check(struct mcp_call *call, const json_t *arguments)
 {
 	static const char *const names[] = {"code", NULL};
 	const struct async what = {.check_only = true};
@@ -425,41 +392,11 @@ static void check(struct mcp_call *call, const json_t *arguments)
 
 	if (!mcp_known_arguments(call, arguments, names) || !take_code(call, arguments))
 		return;
-	call->request.policy = call->mcp->options->policy;
+	call->request.policy = call->server->options->policy;
+	call->ran_as = "mcp check_python";
 	call->finish = finish_check;
 	if (mcp_begin(call, &what, &err) < 0)
 		mcp_tool_error(call, "%s", err.text);
-}
-
-static const struct {
-	const char *name;
-	void (*call)(struct mcp_call *call, const json_t *arguments);
-} tools[] = {
-	{"execute_python", execute},
-	{"check_python", check},
-	{"python_session", mcp_tool_session},
-};
-
-void mcp_call_tool(struct mcp_call *call)
-{
-	const char *name = json_string_value(json_object_get(call->params, "name"));
-	const json_t *arguments = json_object_get(call->params, "arguments");
-
-	if (!name) {
-		mcp_fail(call, MCP_INVALID_PARAMS, "tools/call: name must be a text");
-		return;
-	}
-	if (arguments && !json_is_object(arguments)) {
-		mcp_fail(call, MCP_INVALID_PARAMS, "tools/call: arguments must be an object");
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_LENGTH(tools); i++) {
-		if (strcmp(tools[i].name, name) == 0) {
-			tools[i].call(call, arguments);
-			return;
-		}
-	}
-	mcp_fail(call, MCP_INVALID_PARAMS, "Unknown tool: %.60s", name);
 }
 
 /* --- the list --------------------------------------------------------------------------- */
@@ -470,7 +407,7 @@ static void answer_list(struct mcp_call *call)
 	struct json json;
 
 	mcp_begin_cacheable(call, &message, &json, FRESH_MS, "public");
-	mcp_write_tools(call->mcp, &json);
+	mcp_write_tools(call->server, &json);
 	mcp_end_result(call, &message, &json);
 }
 
@@ -480,11 +417,11 @@ static void finish_survey(struct mcp_call *call, struct execpy_result *result,
 {
 	autobytes line = {0};
 
-	if (result && result->status == EXECPY_OK && !call->mcp->installed) {
+	if (result && result->status == EXECPY_OK && !call->server->installed) {
 		capture_text(&result->output[0], &line);
 		while (line.length > 0 && line.data[line.length - 1] == '\n')
 			line.length--;
-		call->mcp->installed = span_to_string(bytes_span(&line));
+		call->server->installed = span_to_string(bytes_span(&line));
 	}
 	answer_list(call);
 }
@@ -494,7 +431,7 @@ void mcp_list_tools(struct mcp_call *call)
 	const struct async what = {0};
 	struct error err = {0};
 
-	if (call->mcp->installed) {
+	if (call->server->installed) {
 		answer_list(call);
 		return;
 	}

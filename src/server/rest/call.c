@@ -192,13 +192,17 @@ void rest_problem(struct rest_call *call, unsigned status, const char *format, .
 {
 	char text[2 * ERROR_TEXT_MAX];
 	struct exchange *exchange = call->exchange;
+	void (*refuse_as)(struct exchange *, unsigned, const char *) = call->refuse;
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	rest_call_free(call);
-	exchange_problem(exchange, status, "%s", text);
+	if (refuse_as)
+		refuse_as(exchange, status, text);
+	else
+		exchange_problem(exchange, status, "%s", text);
 }
 
 void rest_fail(struct rest_call *call, const struct error *why)

@@ -57,33 +57,20 @@ static void tell_started(void *user, const struct execpy_result *so_far)
 	end_event(events, &out);
 }
 
-/* Text is cut where a sequence ends; `last` cuts anywhere. */
 static void tell_output(struct events *events, unsigned which, struct span data, bool last)
 {
-	uint8_t *carried = events->outputs[which].carried;
-	size_t *length = &events->outputs[which].length, taken;
-	autobytes out = {.ceiling = SIZE_MAX / 4}, joined = {0};
+	autobytes out = {.ceiling = SIZE_MAX / 4};
 	struct json json;
-	bool lossy = false;
 
-	if (*length > 0) {
-		bytes_append(&joined, carried, *length);
-		bytes_append(&joined, data.data, data.length);
-		data = bytes_span(&joined);
-	}
-	if (data.length == 0)
+	if (data.length + events->outputs[which].length == 0)
 		return;
 	json = begin_event(events, which == 0 ? "stdout" : "stderr", &out);
 	emit_begin_object(&json);
 	emit_key(&json, "text");
-	bytes_append_text(&out, "\"");
-	taken = json_escape(&out, data, !last, &lossy);
-	bytes_append_text(&out, "\"");
+	if (!emit_piece(&json, &events->outputs[which], data, last))
+		return;
 	emit_end_object(&json);
-	*length = data.length - taken;
-	memmove(carried, data.data + taken, *length);
-	if (taken > 0)
-		end_event(events, &out);
+	end_event(events, &out);
 }
 
 static void on_output(void *user, enum execpy_stream stream, const void *data, size_t length)

@@ -48,7 +48,7 @@ static void on_held(void *user, struct execpy_result *result, const struct error
 	call->run = NULL;
 	call->result = result;
 	if (!result && (why->number == ENOENT || why->number == EIDRM))
-		owned_drop(call->rest, call->session);
+		owned_drop(call->rest->server, call->session);
 	if (failed.number && !failed.text[0] && result)
 		snprintf(failed.text, sizeof failed.text, "%s",
 			 result->reason[0] ? result->reason : "the session was not there for it");

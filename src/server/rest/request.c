@@ -70,7 +70,7 @@ bool rest_take_session(struct rest_call *call)
 {
 	const char *id = exchange_parameter(call->exchange, "id");
 
-	if (strlen(id) < sizeof call->session && owned_by(call->rest, call->tenant, id)) {
+	if (strlen(id) < sizeof call->session && owned_by(call->rest->server, call->tenant, id)) {
 		snprintf(call->session, sizeof call->session, "%s", id);
 		return true;
 	}

@@ -49,7 +49,6 @@ static int begin(struct server *server, struct error *err)
 	rest->server = server;
 	TAILQ_INIT(&rest->calls);
 	TAILQ_INIT(&rest->kept);
-	TAILQ_INIT(&rest->sessions);
 	server->rest = rest;
 	return 0;
 }
@@ -63,7 +62,6 @@ static void end(struct server *server)
 	while (!TAILQ_EMPTY(&rest->calls))
 		rest_call_free(TAILQ_FIRST(&rest->calls));
 	kept_free(rest);
-	owned_free(rest);
 	free(rest->packages);
 	free(rest->python);
 	free(rest);

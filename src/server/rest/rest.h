@@ -8,6 +8,7 @@
 #define EXECPY_SERVER_REST_REST_H
 
 #include "server/ask.h"
+#include "server/owned.h"
 #include "server/server.h"
 
 #include "engine/async.h"
@@ -18,7 +19,6 @@ struct rest {
 	struct server *server;
 	TAILQ_HEAD(, rest_call) calls;
 	TAILQ_HEAD(, kept_run) kept;
-	TAILQ_HEAD(, owned_session) sessions;
 	char *packages, *python; /* JSON, once somebody has asked what is installed */
 };
 
@@ -38,6 +38,8 @@ struct rest_call {
 	/* What is sent: the stream, and what its parts point at. */
 	struct json_stream stream;
 	struct execpy_result *result;
+	/* How the call's API says no; NULL: by problem details. Ends the response. */
+	void (*refuse)(struct exchange *exchange, unsigned status, const char *text);
 	/* Of a kind that embeds this at its beginning; or NULL. */
 	void (*drained)(struct rest_call *call); /* the client takes more */
 	void (*release)(struct rest_call *call); /* frees what is its own */
@@ -87,21 +89,6 @@ int rest_take_run(struct ask *ask, const json_t *object, const struct ask_rules 
  * False when there is none, which was answered. */
 bool rest_take_session(struct rest_call *call);
 
-/* --- owned.c: whose sessions ------------------------------------------------------- */
-
-bool owned_by(struct rest *rest, const struct tenant *tenant, const char *id);
-/* All of a tenant: how many; the ids are the caller's. */
-size_t owned_ids(struct rest *rest, const struct tenant *tenant,
-		 char (**ret_ids)[EXECPY_SESSION_ID_MAX]);
-void owned_add(struct rest *rest, struct tenant *tenant, const char *id);
-void owned_drop(struct rest *rest, const char *id);
-/* Drops those of these ids that are not among the living. */
-void owned_keep(struct rest *rest, char (*ids)[EXECPY_SESSION_ID_MAX], size_t id_count,
-		const struct execpy_session_info *infos, size_t count);
-void owned_free(struct rest *rest);
-/* Without keys there is one tenant, and all of the daemon's sessions are its. */
-bool owned_all(const struct rest *rest, const struct tenant *tenant);
-
 /* --- events.c: what a run tells while it goes on ---------------------------------- */
 
 /* Server-sent events: `started`, `stdout`, `stderr`, `display`, `finding`, and at the end
@@ -110,10 +97,7 @@ struct events {
 	struct rest_call *call;
 	struct event *alive; /* a comment, when nothing else comes */
 	bool begun;          /* the response */
-	struct {
-		uint8_t carried[4]; /* the beginning of a sequence of UTF-8 */
-		size_t length;
-	} outputs[2];
+	struct json_pieces outputs[2];
 	size_t findings, displays; /* that were told of */
 };
 

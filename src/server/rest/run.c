@@ -41,7 +41,7 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 	if (result)
 		rest_count(call->rest, call->tenant, run->kind, &call->ask, result);
 	if (!result && (why->number == ENOENT || why->number == EIDRM))
-		owned_drop(call->rest, call->session);
+		owned_drop(call->rest->server, call->session);
 	if (!result && run->streams) {
 		events_fail(&run->events, why);
 	} else if (!result) {

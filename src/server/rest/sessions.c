@@ -92,7 +92,7 @@ static void on_list(void *user, const struct execpy_session_info *infos, size_t 
 		return;
 	}
 	if (list->ids)
-		owned_keep(list->call.rest, list->ids, list->id_count, infos, count);
+		owned_keep(list->call.rest->server, list->ids, list->id_count, infos, count);
 	if (list->next)
 		list->next(&list->call);
 	else
@@ -106,8 +106,8 @@ static void ask_list(struct list_call *list)
 	struct session_question question = {.kind = SESSION_ASK_LIST};
 	struct error err = {0};
 
-	if (!owned_all(call->rest, call->tenant) || list->next) {
-		list->id_count = owned_ids(call->rest, call->tenant, &list->ids);
+	if (!owned_all(call->rest->server, call->tenant) || list->next) {
+		list->id_count = owned_ids(call->rest->server, call->tenant, &list->ids);
 		question = (struct session_question){
 			.kind = SESSION_ASK_EACH,
 			.ids = (const char(*)[EXECPY_SESSION_ID_MAX])list->ids,
@@ -153,7 +153,7 @@ static void on_opened(void *user, const struct execpy_session_info *infos, size_
 		rest_fail(call, why);
 		return;
 	}
-	owned_add(call->rest, call->tenant, infos[0].id);
+	owned_add(call->rest->server, call->tenant, infos[0].id);
 	exchange_field(call->exchange, "Location", "/v1/sessions/%s", infos[0].id);
 	answer(call, 201, &infos[0]);
 }
@@ -229,7 +229,7 @@ static void on_answer(void *user, const struct execpy_session_info *infos, size_
 
 	call->asking = NULL;
 	if (why->number == ENOENT || why->number == EIDRM)
-		owned_drop(call->rest, call->session);
+		owned_drop(call->rest->server, call->session);
 	/* What was asked for is right in itself: it is the session that cannot. */
 	if (why->number == EINVAL)
 		rest_problem(call, 409, "%s", why->text);
@@ -246,7 +246,7 @@ static void on_ended(void *user, const struct execpy_session_info *infos, size_t
 {
 	struct rest_call *call = user;
 
-	owned_drop(call->rest, call->session);
+	owned_drop(call->rest->server, call->session);
 	on_answer(call, NULL, 0, why);
 }
 
@@ -300,7 +300,7 @@ static void on_forked(void *user, const struct execpy_session_info *infos, size_
 	}
 	call->asking = NULL;
 	for (size_t i = 0; i < count; i++)
-		owned_add(call->rest, call->tenant, infos[i].id);
+		owned_add(call->rest->server, call->tenant, infos[i].id);
 	write_list(call, 201, infos, count);
 }
 

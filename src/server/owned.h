@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* owned: whose sessions are whose, however they were opened. */
+#ifndef EXECPY_SERVER_OWNED_H
+#define EXECPY_SERVER_OWNED_H
+
+#include "server/server.h"
+
+bool owned_by(struct server *server, const struct tenant *tenant, const char *id);
+/* All of a tenant: how many; the ids are the caller's. */
+size_t owned_ids(struct server *server, const struct tenant *tenant,
+		 char (**ret_ids)[EXECPY_SESSION_ID_MAX]);
+void owned_add(struct server *server, struct tenant *tenant, const char *id);
+void owned_drop(struct server *server, const char *id);
+/* Drops those of these ids that are not among the living. */
+void owned_keep(struct server *server, char (*ids)[EXECPY_SESSION_ID_MAX], size_t id_count,
+		const struct execpy_session_info *infos, size_t count);
+void owned_free(struct server *server);
+/* Without keys there is one tenant, and all of the daemon's sessions are its. */
+bool owned_all(const struct server *server, const struct tenant *tenant);
+
+#endif
