@@ -87,8 +87,8 @@ def count(lines, names):
 def trace(arguments, place):
     configuration = pathlib.Path(place, "configuration")
     configuration.write_text(f"templates:\n  - name: {arguments[0]}\n    pool: {{min: 1, max: 1}}\n")
-    daemon = subprocess.Popen([measure.EXECPY, "serve", "--socket", f"{place}/socket",
-                               "--config", configuration], stderr=subprocess.PIPE, text=True)
+    daemon = subprocess.Popen([measure.EXECPY, "serve", "--listen", "none", "--socket",
+                               f"{place}/socket", "--config", configuration], stderr=subprocess.PIPE, text=True)
     try:
         next(line for line in daemon.stderr if "serving on" in line)
         pids = " ".join(str(pid) for pid in [*family(daemon.pid), os.getpid()])
