@@ -73,6 +73,9 @@
 #define SESSION_ENDED_MAX            256   /* ended sessions that are remembered */
 #define SESSION_TABLES_KIB           1024  /* page tables of 512 MiB: a fork waits for a pause */
 #define SESSION_CHECKPOINT_SHARE     10    /* of, or for runs that took, ten times what it takes */
+#define SESSION_CHEAP_US             2000  /* such a fork waits for no pause, whatever it copies */
+#define SESSION_BREATH_US            300   /* between the end of a run and its checkpoint */
+#define SESSION_HURRY_US             5000  /* between runs: then it is made without that */
 #define SESSION_CHECKPOINT_MS        5000  /* for one to be there: hooks of the code's may hang */
 #define SESSION_FORK_WAIT_MS         5000  /* for what was killed to be dead */
 #define SESSION_RETURNS_MAX          20    /* to a checkpoint, with no run between them */
@@ -80,6 +83,18 @@
 #define SESSION_INTERRUPT_MS         500   /* for KeyboardInterrupt to be heeded */
 #define SESSION_ACT_MS               10000 /* for what the judge is asked to do */
 #define SESSION_BUSY_CPU_MS          5000  /* between runs, by threads that were left */
+#define PREPARED_BYTES_MAX           4096  /* of code that is compiled while it is verified */
+#define SESSION_LOST_MAX             160   /* of a line that tells what a return cost */
+#define STANDBY_RUNS                 16 /* behind a crash, for which a runner waits ahead of need */
+#define STANDBY_PAUSE_US             3000 /* behind a checkpoint, before it is made */
+
+/* Pages that each of a session's runs writes to, and that are copied ahead of it. */
+#define HOT_PAGES_MAX         1024
+#define HOT_RANGES_MAX        512
+#define HOT_FAULTS            48          /* at which a run may stop before they are learnt anew */
+#define HOT_PATIENCE_MAX      64          /* runs that stop often, before that is done once more */
+#define HOT_MAPPING_BYTES_MAX (64 * MIB)  /* larger ones are not looked at */
+#define HOT_LOOK_BYTES_MAX    (256 * MIB) /* in all */
 
 /* A session that is branched. */
 #define BRANCHES_MAX            128                  /* of one call */

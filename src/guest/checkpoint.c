@@ -80,7 +80,7 @@ static inline __attribute__((always_inline)) long clone_helper(void)
 static __attribute__((noinline)) int fork_adopted(uint64_t *ret_cpu_us)
 {
 	volatile pid_t child = -1;
-	volatile int number = 0;
+	volatile int number = ECHILD; /* unless the helper says more: it may be killed */
 	struct rusage used = {0};
 	int status;
 	long helper = clone_helper();
@@ -295,6 +295,7 @@ static void become_runner(const sigset_t *signals, const char *lost, int link, b
 	turn_forget_loop();
 	if (say_here(link, lost, 0) < 0)
 		_exit(1);
+	hotpages_after_fork();
 }
 
 /* What was killed, a fork bomb, say, still counts until it is dead. */
@@ -373,6 +374,7 @@ static int park(int socket)
 		if (r != 1 || frame.type != MESSAGE_RESUME || fd_count != 1)
 			_exit(0); /* nobody needs it any more */
 		link = fds[0];
+		image_will_fork();
 		r = fork_patiently(SESSION_FORK_WAIT_MS, &cpu_us);
 		if (r == 0) {
 			close(socket);
@@ -405,6 +407,7 @@ int checkpoint_make(int link, int socket)
 	if (count_threads() > 1) {
 		say_refused(socket, "threads were running");
 	} else {
+		hotpages_before_fork();
 		PyOS_BeforeFork();
 		r = fork_patiently(SESSION_FORK_WAIT_MS / 50, &cpu_us);
 		if (r == 0) {
@@ -417,5 +420,6 @@ int checkpoint_make(int link, int socket)
 	}
 	close(socket);
 	say_back(link, cpu_us);
+	hotpages_after_fork();
 	return link;
 }

@@ -98,6 +98,8 @@ int hygiene_prepare(struct error *err);
 int hygiene_streams(struct error *err);
 /* A fresh sys.stdin on descriptor 0: 0, or -1 with an exception. Stage: runner. */
 int hygiene_stdin(void);
+/* Makes the next one already, which is nobody's until then. Stage: runner. */
+void hygiene_stdin_ahead(void);
 
 /* print.c */
 
@@ -120,7 +122,7 @@ void outbox_take_verdict(int fd);
 int outbox_write_verdict(const struct bytes *frame);
 /* Closes their descriptor: 0 or a negative errno. */
 int outbox_close_verdict(void);
-/* Makes it empty, for the next: 0 or a negative errno. */
+/* There is none any more, until the next is written: 0 or a negative errno. */
 int outbox_renew_verdict(void);
 /* The calling process is the one that writes responses from now on. */
 void outbox_own(void);
@@ -176,6 +178,14 @@ void run_set_source(struct span code);
 struct order *run_order(void);
 /* The workspace becomes the first entry of sys.path. */
 int run_enter_workspace(void);
+/* The last statement apart, if it is an expression; else NULL. */
+struct compiled {
+	PyObject *first, *last;
+};
+/* 0, or -1 with an exception. */
+int run_compile(struct span code, struct compiled *ret_code);
+/* Runs it, and lets it go: as run_execute(). */
+PyObject *run_evaluate(struct compiled *code, PyObject *globals);
 /* Runs the code in a module's dictionary. Returns the value of a last expression
  * (or None), or NULL with the exception that ended it. */
 PyObject *run_execute(struct span code, PyObject *globals);
@@ -251,6 +261,18 @@ void turn_forget_loop(void);
 /* Forks a checkpoint, which says on `socket` that it is there. Returns the link to
  * go on with: the same, or in a runner that is resumed later its own. */
 int checkpoint_make(int link, int socket);
+
+/* prepare.c: the code of a run that is being verified is compiled, if it can be; and
+ * taken, when it may run and is what was sent. Stage: the runner. */
+void prepare_code(uint64_t run, struct span request);
+bool prepare_take(uint64_t run, struct compiled *ret_code);
+void prepare_drop(void);
+
+/* hotpages.c: a runner's pages around the fork of its checkpoint. Before it, what the
+ * last run wrote to is learnt; behind it, also in a runner that is forked of one, what
+ * the next run is likely to write to is made its own. Stage: the runner. */
+void hotpages_before_fork(void);
+void hotpages_after_fork(void);
 
 /* audit.c */
 

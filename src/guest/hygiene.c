@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -300,16 +301,41 @@ int hygiene_streams(struct error *err)
 	return 0;
 }
 
-int hygiene_stdin(void)
+/* Of a session's next run, or NULL. */
+static PyObject *next_input;
+
+static PyObject *make_input(void)
 {
 	PyObject *io = PyImport_ImportModule("io");
 	PyObject *made = io ? open_stream(io, 0, streams[0].label, streams[0].errors) : NULL;
+
+	Py_XDECREF(io);
+	return made;
+}
+
+void hygiene_stdin_ahead(void)
+{
+	struct stat info;
+
+	/* Whatever comes next is not to be opened as descriptor 0. */
+	if (fcntl(0, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != 0)
+		return;
+	/* One pipe is as another, to the stream; code may have put something else there. */
+	if (next_input || fstat(0, &info) < 0 || !S_ISFIFO(info.st_mode))
+		return;
+	next_input = make_input();
+	PyErr_Clear();
+}
+
+int hygiene_stdin(void)
+{
+	PyObject *made = next_input ? next_input : make_input();
 	int r = made && PySys_SetObject(streams[0].name, made) == 0 &&
 				PySys_SetObject(streams[0].original, made) == 0
 			? 0
 			: -1;
 
-	Py_XDECREF(io);
+	next_input = NULL;
 	Py_XDECREF(made);
 	return r;
 }

@@ -98,6 +98,7 @@ struct image_area {
 	char path[PATH_MAX], text[64 * KIB];
 	ucontext_t here, stub;
 	volatile bool arrived;
+	bool compared; /* and since then this process did nothing but wait and send */
 };
 extern struct image_area image_area;
 
@@ -138,6 +139,8 @@ const char *image_obstacle(void);
 /* Finds which pages differ from the template's, for all that is sent later; after the
  * look for obstacles. */
 void image_compare(void);
+/* A fork runs what libraries want to be run before one: what was found may be old now. */
+void image_will_fork(void);
 /* Writes the whole process to `out`; `wanted` are pages that the receiver has changed.
  * True in the process that became this one, which goes on here with `socket`. */
 bool image_send(int out, struct span wanted, int socket);

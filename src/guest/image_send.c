@@ -6,6 +6,10 @@
  * files; of each private mapping, and of shared memory without a file, its runs of
  * pages with what is in them.
  *
+ * Between the comparison with the template and the end nothing may change the process.
+ * A fork of it might, by what libraries have run before one, and may come in between:
+ * behind it the comparison is made again.
+ *
  * Should: leave the process as it is: it is asked again for the next branch.
  * Mustn't: allocate, or map: that would change what is being told. */
 #include "guest/image.h"
@@ -410,6 +414,12 @@ void image_compare(void)
 	size_t at = 0;
 
 	image_each_origin(compare, &at);
+	image_area.compared = true;
+}
+
+void image_will_fork(void)
+{
+	image_area.compared = false;
 }
 
 static void send_all(int fd, struct span wanted_pages, int socket)
@@ -440,6 +450,8 @@ static void send_all(int fd, struct span wanted_pages, int socket)
 
 bool image_send(int out, struct span wanted, int socket)
 {
+	if (!image_area.compared && !image_obstacle())
+		image_compare();
 	image_area.arrived = false;
 	getcontext(&image_area.header.context);
 	/* Twice here: at once, and in the process that became this one. */

@@ -32,6 +32,7 @@
 	X(figure_module, "matplotlib.figure")   \
 	X(file, "file")                         \
 	X(filename, "filename")                 \
+	X(filters, "filters")                   \
 	X(flush, "flush")                       \
 	X(get_fignums, "get_fignums")           \
 	X(getvalue, "getvalue")                 \
@@ -71,6 +72,7 @@
 	X(timestamp, "_last_timestamp")         \
 	X(uuid, "uuid")                         \
 	X(value, "value")                       \
+	X(warnings, "warnings")                 \
 	X(write, "write")
 
 struct names {

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#define VERDICT_STAYS_BYTES 4096
+
 static struct mailbox_header *mailbox;
 static pid_t owner;
 static int verdict = -1;
+static off_t verdict_at; /* where the next is written */
 static bool mute;
 
 static uint8_t *area(size_t offset)
@@ -63,13 +66,15 @@ int outbox_write_verdict(const struct bytes *frame)
 	if (frame->failed)
 		return frame->failed;
 	while (done < frame->length) {
-		ssize_t r = write(verdict, frame->data + done, frame->length - done);
+		ssize_t r = pwrite(verdict, frame->data + done, frame->length - done,
+				   verdict_at + (off_t)done);
 
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r > 0)
 			done += (size_t)r;
 	}
+	verdict_at += (off_t)done;
 	return 0;
 }
 
@@ -80,8 +85,14 @@ int outbox_close_verdict(void)
 
 int outbox_renew_verdict(void)
 {
-	if (ftruncate(verdict, 0) < 0 || lseek(verdict, 0, SEEK_SET) < 0)
+	static const uint8_t none[FRAME_HEADER_BYTES];
+
+	/* Without its header it is no verdict; a page that stays need not be made anew. */
+	if (verdict_at > VERDICT_STAYS_BYTES && ftruncate(verdict, 0) < 0)
 		return -errno;
+	if (pwrite(verdict, none, sizeof none, 0) != sizeof none)
+		return -errno;
+	verdict_at = 0;
 	return 0;
 }
 

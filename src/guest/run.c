@@ -102,7 +102,7 @@ static PyObject *evaluate(PyObject *code, PyObject *globals)
 	return result;
 }
 
-PyObject *run_execute(struct span code, PyObject *globals)
+int run_compile(struct span code, struct compiled *ret_code)
 {
 	/* CO_FUTURE_…: what `from __future__` asked for holds for the last line. */
 	const int future_mask = PyCF_MASK;
@@ -110,28 +110,43 @@ PyObject *run_execute(struct span code, PyObject *globals)
 		PyBytes_FromStringAndSize((const char *)code.data, (Py_ssize_t)code.length);
 	PyObject *tree = bytes ? call_compile(bytes, mode_exec, PyCF_ONLY_AST) : NULL;
 	PyObject *last = tree ? split_last(tree) : NULL;
-	PyObject *first_code = last ? call_compile(tree, mode_exec, 0) : NULL;
-	PyObject *last_code = NULL, *result = NULL;
+	struct compiled compiled = {.first = last ? call_compile(tree, mode_exec, 0) : NULL};
+	int r;
 
-	if (first_code && last != Py_None) {
-		int flags = ((PyCodeObject *)first_code)->co_flags & future_mask;
+	if (compiled.first && last != Py_None) {
+		int flags = ((PyCodeObject *)compiled.first)->co_flags & future_mask;
 
-		last_code = call_compile(last, mode_eval, flags);
+		compiled.last = call_compile(last, mode_eval, flags);
 	}
-	if (!first_code || (last != Py_None && !last_code))
-		goto done;
-	result = evaluate(first_code, globals);
-	if (result && last_code) {
-		Py_DECREF(result);
-		result = evaluate(last_code, globals);
-	}
-done:
+	r = compiled.first && (last == Py_None || compiled.last) ? 0 : -1;
 	Py_XDECREF(bytes);
 	Py_XDECREF(tree);
 	Py_XDECREF(last);
-	Py_XDECREF(first_code);
-	Py_XDECREF(last_code);
+	if (r < 0)
+		Py_XDECREF(compiled.first);
+	else
+		*ret_code = compiled;
+	return r;
+}
+
+PyObject *run_evaluate(struct compiled *code, PyObject *globals)
+{
+	PyObject *result = evaluate(code->first, globals);
+
+	if (result && code->last) {
+		Py_DECREF(result);
+		result = evaluate(code->last, globals);
+	}
+	Py_CLEAR(code->first);
+	Py_CLEAR(code->last);
 	return result;
+}
+
+PyObject *run_execute(struct span code, PyObject *globals)
+{
+	struct compiled compiled = {NULL, NULL};
+
+	return run_compile(code, &compiled) < 0 ? NULL : run_evaluate(&compiled, globals);
 }
 
 static int main_file = -1;

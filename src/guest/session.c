@@ -19,9 +19,10 @@
  *   IDLE ── GO, verified ──▶ RUNNING ── DONE ──▶ IDLE (and a checkpoint is made)
  *   any ── the runner ended ──▶ LOST ── CLEAR ──▶ LOST ── RESUME ──▶ IDLE
  *
- * A checkpoint is made behind each run that came to its end. While threads run none
- * can be made; one that takes long (a session of more than a gigabyte) waits for a
- * pause. What a return then loses is told.
+ * A checkpoint is made behind each run that came to its end: a moment later, so that it
+ * takes no processor from those who tell the end, unless runs hurry. While threads run
+ * none can be made; one that takes long (a session of more than a gigabyte) waits for a
+ * pause, and runs go before it. What a return then loses is told.
  *
  * Should: answer each message of the warden's once.
  * Mustn't: run user code, or believe the runner in anything but its own state. */
@@ -32,12 +33,11 @@
 #include "base/descriptors.h"
 #include "base/memfile.h"
 #include "guest/branch.h"
+#include "guest/kept.h"
 #include "guest/processes.h"
-#include "guest/snapshot.h"
+#include "guest/standby.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,17 +48,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct checkpoint {
-	struct process process;
-	struct snapshot *files; /* the workspace then; NULL: it was too large to keep */
-	uint64_t run;           /* made behind it */
-	bool latest, previous;
-	char name[SESSION_NAME_BYTES_MAX + 1]; /* "": none */
-};
-
-/* The latest, the one before it, and one that is just coming in. */
-#define CHECKPOINTS_MAX (SESSION_CHECKPOINTS_MAX + 3)
-
 enum judge_state { IDLE, RUNNING, LOST };
 
 static struct {
@@ -66,28 +55,26 @@ static struct {
 	struct process runner;
 	struct process coming; /* a checkpoint on its way; socket -1: none */
 	struct process next;   /* a runner on its way */
-	struct checkpoint kept[CHECKPOINTS_MAX];
-	size_t count;
-	struct snapshot *files; /* of the workspace, when it was last looked at */
-	int workspace, signals;
-	uint64_t run, covered;            /* the last that began, and that a checkpoint knows */
-	uint64_t lost_to;                 /* the last of which something may be lost */
-	bool returning;                   /* it was asked for: nothing is lost by it */
-	bool forking;                     /* the runner is not yet back from making one */
-	bool due;                         /* a checkpoint is to be made */
-	int64_t due_us;                   /* not before */
-	int64_t asked_us;                 /* for the one on its way */
-	uint64_t cost_us;                 /* what the last took */
-	int64_t began_us, ran_us;         /* the run; all since the last checkpoint */
-	char why[80];                     /* none could be made */
-	unsigned killed;                  /* processes beside the runner */
-	uint64_t memory_bytes;            /* the session's limit */
-	bool blank;                       /* a branch: its runner has yet to take over */
-	bool branch_waits;                /* for the checkpoint that is due */
-	uint64_t branch_asked;            /* the number of what the answer is to */
-	char files_failed[160];           /* why they could not be brought back */
-	pid_t dying[2 * CHECKPOINTS_MAX]; /* of ours, killed and not yet reaped */
-} session = {.workspace = -1, .coming.socket = -1, .next.socket = -1};
+	int signals;
+	uint64_t run, covered;    /* the last that began, and that a checkpoint knows */
+	uint64_t lost_to;         /* the last of which something may be lost */
+	bool returning;           /* it was asked for: nothing is lost by it */
+	bool forking;             /* the runner is not yet back from making one */
+	bool due;                 /* a checkpoint is to be made */
+	bool patient;             /* runs may go before it */
+	int64_t due_us;           /* not before */
+	int64_t asked_us;         /* for the one on its way */
+	uint64_t cost_us;         /* what the last took */
+	int64_t began_us, ran_us; /* the run; all since the last checkpoint */
+	int64_t ended_us;         /* the last run */
+	bool hurried;             /* one run follows the other */
+	char why[80];             /* none could be made */
+	unsigned killed;          /* processes beside the runner */
+	bool blank;               /* a branch: its runner has yet to take over */
+	bool branch_waits;        /* for the checkpoint that is due */
+	uint64_t branch_asked;    /* the number of what the answer is to */
+	char files_failed[160];   /* why they could not be brought back */
+} session = {.coming.socket = -1, .next.socket = -1};
 
 /* --- saying ---------------------------------------------------------------- */
 
@@ -97,13 +84,16 @@ static void send_or_end(const struct bytes *frame, const int *fds, size_t count)
 		_exit(1); /* without a warden there is no session */
 }
 
-static void say_turn(int status, bool ended)
+/* `ours`: when the runner has ended, all processes that should be left; 0: some may
+ * still be dying. */
+static void say_turn(int status, bool ended, size_t ours)
 {
 	autobytes frame = {0};
 	size_t at = frame_begin(&frame, MESSAGE_TURN, session.run);
 
 	frame_put_number(&frame, FIELD_STATUS, (uint64_t)status);
 	frame_put_number(&frame, FIELD_MORE, ended);
+	frame_put_number(&frame, FIELD_COUNT, ours);
 	frame_end(&frame, at);
 	send_or_end(&frame, NULL, 0);
 }
@@ -115,109 +105,25 @@ static void say_acted(const char *failed)
 
 	if (failed)
 		frame_put_text(&frame, FIELD_TEXT, failed);
-	for (size_t i = 0; !failed && i < session.count; i++)
-		if (session.kept[i].name[0])
-			frame_put_text(&frame, FIELD_CHECKPOINT, session.kept[i].name);
+	else
+		kept_put_names(&frame);
 	frame_end(&frame, at);
 	send_or_end(&frame, NULL, 0);
 }
 
-/* --- processes ------------------------------------------------------------- */
-
-static void kill_process(struct process *process)
-{
-	if (process->pidfd >= 0)
-		pidfd_send_signal(process->pidfd, SIGKILL, NULL, 0);
-	for (size_t i = 0; process->pid && i < ARRAY_LENGTH(session.dying); i++)
-		if (!session.dying[i]) {
-			session.dying[i] = process->pid;
-			break;
-		}
-	process_close(process);
-}
-
 /* --- checkpoints ----------------------------------------------------------- */
-
-static struct checkpoint *find_kept(enum checkpoint_choice choice, const char *name)
-{
-	for (size_t i = 0; i < session.count; i++) {
-		struct checkpoint *kept = &session.kept[i];
-
-		if ((choice == CHECKPOINT_LATEST && kept->latest) ||
-		    (choice == CHECKPOINT_PREVIOUS && kept->previous) ||
-		    (choice == CHECKPOINT_NAMED && strcmp(kept->name, name) == 0))
-			return kept;
-	}
-	return NULL;
-}
-
-static void forget(size_t index)
-{
-	struct checkpoint *kept = &session.kept[index];
-
-	kill_process(&kept->process);
-	snapshot_release(kept->files);
-	session.kept[index] = session.kept[--session.count];
-}
-
-static void forget_unused(void)
-{
-	for (size_t i = session.count; i-- > 0;)
-		if (!session.kept[i].latest && !session.kept[i].previous &&
-		    !session.kept[i].name[0])
-			forget(i);
-}
-
-static void make_previous(struct checkpoint *kept)
-{
-	for (size_t i = 0; i < session.count; i++) {
-		session.kept[i].previous = &session.kept[i] == kept;
-		session.kept[i].latest = false;
-	}
-}
-
-/* What the files of a named checkpoint may take: they are memory of the session that
- * nothing but dropping gives back. */
-static uint64_t room_for_files(void)
-{
-	uint64_t all = session.memory_bytes / SESSION_SNAPSHOTS_SHARE, used = 0;
-
-	for (size_t i = 0; i < session.count; i++)
-		if (session.kept[i].name[0])
-			used += snapshot_bytes(session.kept[i].files);
-	return used < all ? all - used : 0;
-}
-
-/* The workspace as it is, if it is small; kept files are shared by all checkpoints
- * between which nothing changed. */
-static struct snapshot *look_at_files(bool by_name, const char **ret_refused)
-{
-	const struct snapshot_bounds bounds = {
-		.bytes = by_name ? room_for_files() : SESSION_SNAPSHOT_BYTES,
-		.entries = by_name ? SESSION_SNAPSHOT_ENTRIES_MAX : SESSION_SNAPSHOT_ENTRIES,
-	};
-	/* What is written through a map of a file changes no time of it. */
-	struct snapshot *before = process_maps_files(session.runner.pid) ? NULL : session.files;
-	struct snapshot *taken = snapshot_take(session.workspace, &bounds, before, ret_refused);
-
-	snapshot_release(session.files);
-	session.files = snapshot_share(taken);
-	return taken;
-}
 
 static void ask_checkpoint(void)
 {
-	const char *refused;
-
 	session.due = false;
-	if (session.coming.socket >= 0 || session.count == CHECKPOINTS_MAX)
+	if (session.coming.socket >= 0 || kept_is_full())
 		return;
 	if (process_send_pair(session.runner.socket, MESSAGE_CHECKPOINT, 0, &session.coming) < 0)
 		return;
 	session.asked_us = now_us();
 	session.forking = true;
 	/* While it forks. Nothing runs but threads that the code left. */
-	snapshot_release(look_at_files(false, &refused));
+	kept_look_at_files(session.runner.pid);
 }
 
 static void end_coming(const char *why)
@@ -236,30 +142,18 @@ static void on_coming(void)
 	static struct bytes buffer;
 	int fds[FRAME_FDS_MAX];
 	char why[80] = "it did not answer";
-	struct checkpoint *previous = find_kept(CHECKPOINT_LATEST, NULL);
 	struct frame frame;
 	size_t count = 0;
 	int r = frame_receive(session.coming.socket, &buffer, &frame, fds, &count);
 
 	if (r == 1 && frame.type == MESSAGE_PARKED && count == 1) {
-		struct checkpoint *kept = &session.kept[session.count];
-
 		session.coming.pidfd = fds[0];
 		session.coming.pid = descriptors_pid(fds[0]);
-		make_previous(previous);
-		*kept = (struct checkpoint){
-			.process = session.coming,
-			.files = snapshot_share(session.files),
-			.run = session.run,
-			.latest = true,
-		};
-		session.count++;
-		session.coming = (struct process){.pidfd = -1, .socket = -1};
+		standby_follow(&kept_add(&session.coming)->process);
 		session.covered = session.run;
 		session.ran_us = 0;
 		session.why[0] = '\0';
-		process_protect(kept->process.pid);
-		forget_unused();
+		kept_forget_unused();
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -271,15 +165,27 @@ static void on_coming(void)
 
 /* --- runs ------------------------------------------------------------------ */
 
+static void say_prepare(uint64_t run)
+{
+	autobytes frame = {0};
+	size_t at = frame_begin(&frame, MESSAGE_PREPARE, run);
+
+	frame_end(&frame, at);
+	/* Only speed depends on it: a runner that is gone is seen to be. */
+	frame_send(session.runner.socket, &frame, NULL, 0);
+}
+
 static void on_go(const struct frame *frame, int input)
 {
 	autoverdict verdict = {0};
 	autobytes go = {0};
 	struct error err = {0};
 	size_t at;
-	int fds[2] = {input, -1};
-	int r = judge_turn(&verdict, &err);
+	int fds[2] = {input, -1}, r;
 
+	session.hurried = now_us() - session.ended_us < SESSION_HURRY_US;
+	say_prepare(frame->id);
+	r = judge_turn(&verdict, &err);
 	session.run = frame->id;
 	session.due = false;
 	/* What is to run, when that is not what was sent: a notebook's forms are left out. */
@@ -295,7 +201,7 @@ static void on_go(const struct frame *frame, int input)
 		/* Nothing was done that a checkpoint would have to know. */
 		if (session.covered == session.run - 1)
 			session.covered = session.run;
-		say_turn(0, false);
+		say_turn(0, false, 0);
 		return;
 	}
 	at = frame_begin(&go, MESSAGE_GO, session.run);
@@ -318,10 +224,14 @@ static void be_due(void)
 
 	session.ran_us += now_us() - session.began_us;
 	session.due = true;
-	session.due_us = process_tables_kib(session.runner.pid) <= SESSION_TABLES_KIB ||
-					 session.ran_us >= worth_us
-				 ? 0
-				 : now_us() + worth_us;
+	session.patient = session.cost_us > SESSION_CHEAP_US && session.ran_us < worth_us &&
+			  process_tables_kib(session.runner.pid) > SESSION_TABLES_KIB;
+	session.ended_us = now_us();
+	session.due_us = session.ended_us;
+	if (session.patient)
+		session.due_us += worth_us;
+	else if (!session.hurried)
+		session.due_us += SESSION_BREATH_US;
 }
 
 static void on_runner(void)
@@ -338,7 +248,7 @@ static void on_runner(void)
 	    frame.id == session.run) {
 		session.state = IDLE;
 		judge_take_names(&frame);
-		say_turn((int)(frame_number(&frame, FIELD_EXIT_CODE) & 0xff) << 8, false);
+		say_turn((int)(frame_number(&frame, FIELD_EXIT_CODE) & 0xff) << 8, false, 0);
 		be_due();
 	} else if (r == 1 && frame.type == MESSAGE_CHECKPOINT) {
 		session.forking = false;
@@ -358,101 +268,60 @@ static void on_runner(void)
 static void note_loss(void)
 {
 	if (session.coming.socket >= 0)
-		kill_process(&session.coming);
+		process_kill(&session.coming);
 	session.due = session.forking = false;
 	if (session.state != LOST)
 		session.lost_to = session.state == RUNNING ? session.run - 1 : session.run;
 	session.state = LOST;
 }
 
+/* The judge, the checkpoints, a standby. */
+static size_t count_ours(void)
+{
+	if (processes_are_dying() || standby_count() < 0)
+		return 0;
+	return 1 + kept_count() + (size_t)standby_count();
+}
+
 static void lose_runner(int status)
 {
 	process_close(&session.runner);
 	note_loss();
-	say_turn(status, true);
+	session.killed = 0;
+	say_turn(status, true, count_ours());
 }
 
+/* Last of all that the runner has ended: then all that are counted with it are there,
+ * if only as what is left of them, until the warden has answered. */
 static void reap(void)
 {
-	int status;
+	int status, runners = 0;
+	bool lost = false;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
 		if (pid == session.runner.pid) {
-			lose_runner(status);
+			lost = true;
+			runners = status;
 			continue;
 		}
-		for (size_t i = session.count; i-- > 0;)
-			if (session.kept[i].process.pid == pid)
-				forget(i);
-		for (size_t i = 0; i < ARRAY_LENGTH(session.dying); i++)
-			if (session.dying[i] == pid)
-				session.dying[i] = 0;
+		if (standby_is(pid))
+			standby_forget();
+		kept_reaped(pid);
+		process_reaped(pid);
 	}
+	if (lost)
+		lose_runner(runners);
 }
 
 /* --- returning ------------------------------------------------------------- */
 
-static bool is_ours(pid_t pid)
+/* A checkpoint's child is its helper: killed while it forks it would leave locks that
+ * nobody gives back, and nothing could be forked of the checkpoint any more. */
+static bool is_ours(pid_t pid, pid_t parent)
 {
-	if (pid <= 1 || pid == getpid())
-		return true;
-	for (size_t i = 0; i < session.count; i++)
-		if (session.kept[i].process.pid == pid)
-			return true;
-	for (size_t i = 0; i < ARRAY_LENGTH(session.dying); i++)
-		if (session.dying[i] == pid)
-			return true;
-	return false;
-}
-
-/* Kills all that is not to be kept, until a look finds nobody new; the warden lets
- * nobody fork meanwhile. What dies may take its time. */
-static void clear(void)
-{
-	static pid_t gone[4096];
-	size_t count = 0;
-	bool found = true;
-
-	session.killed = 0;
-	if (session.runner.pid) {
-		gone[count++] = session.runner.pid;
-		kill_process(&session.runner);
-	}
-	note_loss();
-	while (found) {
-		DIR *directory = opendir("/proc");
-		struct dirent *entry;
-
-		found = false;
-		while (directory && (entry = readdir(directory))) {
-			pid_t pid = text_number(entry->d_name);
-			bool known = is_ours(pid);
-
-			for (size_t i = 0; i < count && !known; i++)
-				known = gone[i] == pid;
-			if (known)
-				continue;
-			if (!process_is_dead(pid)) {
-				found = true;
-				session.killed++;
-				kill(pid, SIGKILL);
-			}
-			if (count < ARRAY_LENGTH(gone))
-				gone[count++] = pid;
-		}
-		if (directory)
-			closedir(directory);
-	}
-}
-
-static void say_cleared(void)
-{
-	autobytes frame = {0};
-	size_t at = frame_begin(&frame, MESSAGE_CLEARED, 0);
-
-	frame_end(&frame, at);
-	send_or_end(&frame, NULL, 0);
+	return pid == getpid() || kept_has(pid) || kept_has(parent) || standby_is(pid) ||
+	       process_is_dying(pid);
 }
 
 /* The checkpoint that CLEAR and RESUME are about, or NULL: then that was said. */
@@ -471,57 +340,34 @@ static struct checkpoint *find_meant(const struct frame *frame)
 	/* No checkpoint knows of the last run: the latest is from before it. */
 	if (choice == CHECKPOINT_PREVIOUS && session.covered < session.run)
 		choice = CHECKPOINT_LATEST;
-	kept = find_kept(choice, name);
+	kept = kept_find(choice, name);
 	if (!kept)
 		say_acted(missing[choice]);
 	return kept;
 }
 
+/* The warden lets nobody fork meanwhile. What dies may take its time. */
 static void on_clear(const struct frame *frame)
 {
+	autobytes answer = {0};
+	size_t at = frame_begin(&answer, MESSAGE_CLEARED, 0);
+
 	if (!find_meant(frame))
 		return;
-	clear();
-	say_cleared();
+	process_kill(&session.runner);
+	note_loss();
+	session.killed = processes_kill_others(is_ours);
+	frame_end(&answer, at);
+	send_or_end(&answer, NULL, 0);
 }
 
-static void on_resume(const struct frame *frame)
+static void put_lost(struct bytes *frame, const char *lost)
 {
-	enum checkpoint_choice choice = (enum checkpoint_choice)frame_number(frame, FIELD_NUMBER);
-	struct checkpoint *kept = find_meant(frame);
+	const struct checkpoint *kept = kept_find(CHECKPOINT_LATEST, NULL);
+	char text[SESSION_LOST_MAX];
 
-	session.files_failed[0] = '\0';
-	if (!kept)
-		return;
-	if (frame_number(frame, FIELD_MORE) && kept->files) {
-		struct error err = {0};
-
-		/* Nothing of the runner is left: back to the variables, at least. */
-		if (snapshot_restore(session.workspace, kept->files, &err) < 0)
-			snprintf(session.files_failed, sizeof session.files_failed, "%.159s",
-				 err.text);
-	}
-	if (process_send_pair(kept->process.socket, MESSAGE_RESUME, 0, &session.next) < 0) {
-		say_acted("the checkpoint does not answer");
-		return;
-	}
-	session.returning = choice != CHECKPOINT_LATEST;
-	/* What is returned to is what a crash returns to. */
-	for (size_t i = 0; i < session.count; i++) {
-		if (choice != CHECKPOINT_LATEST)
-			session.kept[i].previous = false;
-		session.kept[i].latest = &session.kept[i] == kept;
-	}
-}
-
-static void put_lost(struct bytes *frame, const struct frame *said)
-{
-	const struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL);
-	char text[160];
-
-	frame_text(said, FIELD_NOTE, (text[0] = '\0', text), sizeof text);
-	if (text[0])
-		frame_put_text(frame, FIELD_NOTE, text);
+	if (lost[0])
+		frame_put_text(frame, FIELD_NOTE, lost);
 	if (session.killed > 0) {
 		snprintf(text, sizeof text, "%u child process%s", session.killed,
 			 session.killed == 1 ? "" : "es");
@@ -540,14 +386,58 @@ static void put_lost(struct bytes *frame, const struct frame *said)
 	}
 }
 
+/* There is a runner again: tells the warden, and what it cannot bring back. */
+static void go_on(const char *lost)
+{
+	autobytes answer = {0};
+	size_t at = frame_begin(&answer, MESSAGE_RESUMED, 0);
+
+	session.runner = session.next;
+	session.next = (struct process){.pidfd = -1, .socket = -1};
+	session.state = IDLE;
+	put_lost(&answer, lost);
+	frame_end(&answer, at);
+	session.covered = session.run;
+	send_or_end(&answer, &session.runner.pidfd, 1);
+	kept_forget_unused();
+}
+
+static void on_resume(const struct frame *frame)
+{
+	enum checkpoint_choice choice = (enum checkpoint_choice)frame_number(frame, FIELD_NUMBER);
+	struct checkpoint *kept = find_meant(frame);
+	char lost[SESSION_LOST_MAX];
+	struct error err = {0};
+	bool ready;
+
+	session.files_failed[0] = '\0';
+	if (!kept)
+		return;
+	/* Nothing of the runner is left: back to the variables, at least. */
+	if (frame_number(frame, FIELD_MORE) && kept_restore_files(kept, &err) < 0)
+		snprintf(session.files_failed, sizeof session.files_failed, "%.159s", err.text);
+	ready = standby_take(&kept->process, &session.next, lost);
+	if (!ready &&
+	    process_send_pair(kept->process.socket, MESSAGE_RESUME, 0, &session.next) < 0) {
+		say_acted("the checkpoint does not answer");
+		return;
+	}
+	session.returning = choice != CHECKPOINT_LATEST;
+	kept_return_to(kept, session.returning);
+	standby_follow(&kept->process);
+	if (!session.returning)
+		standby_expect();
+	if (ready)
+		go_on(lost);
+}
+
 static void on_next(void)
 {
 	static struct bytes buffer;
-	char why[160] = "the checkpoint did not resume";
-	autobytes answer = {0};
+	char why[SESSION_LOST_MAX] = "the checkpoint did not resume", lost[SESSION_LOST_MAX] = "";
 	int fds[FRAME_FDS_MAX];
 	struct frame frame;
-	size_t count = 0, at;
+	size_t count = 0;
 	int r = frame_receive(session.next.socket, &buffer, &frame, fds, &count);
 
 	if (r != 1 || frame.type != MESSAGE_PARKED || count != 1) {
@@ -561,15 +451,9 @@ static void on_next(void)
 	}
 	session.next.pidfd = fds[0];
 	session.next.pid = descriptors_pid(fds[0]);
-	session.runner = session.next;
-	session.next = (struct process){.pidfd = -1, .socket = -1};
-	session.state = IDLE;
-	at = frame_begin(&answer, MESSAGE_RESUMED, 0);
-	put_lost(&answer, &frame);
-	frame_end(&answer, at);
-	session.covered = session.run;
-	forget_unused();
-	send_or_end(&answer, &session.runner.pidfd, 1);
+	frame_text(&frame, FIELD_NOTE, lost, sizeof lost);
+	go_on(lost);
+	process_expose(session.runner.pid);
 }
 
 /* --- named checkpoints ------------------------------------------------------ */
@@ -577,51 +461,20 @@ static void on_next(void)
 static void on_checkpoint(const struct frame *frame)
 {
 	char name[SESSION_NAME_BYTES_MAX + 1] = "", why[160];
-	struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL), *before;
-	const char *refused = NULL;
-	struct snapshot *files;
-	size_t named = 0;
+	struct checkpoint *latest = kept_find(CHECKPOINT_LATEST, NULL);
 
 	frame_text(frame, FIELD_NAME, name, sizeof name);
-	before = find_kept(CHECKPOINT_NAMED, name);
-	for (size_t i = 0; i < session.count; i++)
-		named += session.kept[i].name[0] != '\0' && &session.kept[i] != before;
 	if (frame_number(frame, FIELD_MORE)) { /* drop it */
-		if (before)
-			before->name[0] = '\0';
-		forget_unused();
-		say_acted(before ? NULL : "there is no checkpoint of this name");
+		say_acted(kept_drop_name(name));
 		return;
 	}
-	if (named == SESSION_CHECKPOINTS_MAX) {
-		snprintf(why, sizeof why, "%d checkpoints are kept already: drop one first",
-			 SESSION_CHECKPOINTS_MAX);
-		say_acted(why);
-		return;
-	}
-	if (!kept || session.covered != session.run) {
+	if (!latest || session.covered != session.run) {
 		snprintf(why, sizeof why, "no checkpoint can be made: %s",
 			 session.why[0] ? session.why : "the last one is not ready");
 		say_acted(why);
 		return;
 	}
-	/* One process may stand for several names: they are one state. */
-	if (kept->name[0] && kept != before) {
-		say_acted("this very state is kept under another name already");
-		return;
-	}
-	files = look_at_files(true, &refused);
-	if (!files) {
-		say_acted(refused);
-		return;
-	}
-	snapshot_release(kept->files);
-	kept->files = files;
-	if (before && before != kept)
-		before->name[0] = '\0';
-	snprintf(kept->name, sizeof kept->name, "%s", name);
-	forget_unused();
-	say_acted(NULL);
+	say_acted(kept_name(latest, name, session.runner.pid));
 }
 
 /* --- branches ----------------------------------------------------------------- */
@@ -640,7 +493,7 @@ static void say_branched(const char *failed)
 /* In the session that is branched: its state is that of the latest checkpoint. */
 static void give_branch(struct span wanted, const int *fds, size_t count)
 {
-	const struct checkpoint *kept = find_kept(CHECKPOINT_LATEST, NULL);
+	const struct checkpoint *kept = kept_find(CHECKPOINT_LATEST, NULL);
 	struct error err = {0};
 	int r;
 
@@ -658,9 +511,8 @@ static void give_branch(struct span wanted, const int *fds, size_t count)
 /* In the branch: the process that took over is its checkpoint, and forks the runner. */
 static void take_branch(const int *fds, bool same_random)
 {
-	struct checkpoint *kept = &session.kept[0];
+	struct checkpoint *kept;
 	struct error err = {0};
-	const char *refused;
 
 	if (branch_take(&session.runner, fds[BRANCH_FD_FILES], fds[BRANCH_FD_MEMORY], &session.run,
 			&err) < 0) {
@@ -669,17 +521,11 @@ static void take_branch(const int *fds, bool same_random)
 	}
 	session.blank = false;
 	session.covered = session.lost_to = session.run;
-	*kept = (struct checkpoint){
-		.files = look_at_files(false, &refused),
-		.process = session.runner,
-		.run = session.run,
-		.latest = true,
-	};
-	session.count = 1;
-	session.runner = (struct process){.pidfd = -1, .socket = -1};
+	kept_look_at_files(session.runner.pid);
+	kept = kept_add(&session.runner);
+	standby_follow(&kept->process);
 	session.state = LOST;
 	session.returning = true;
-	process_protect(kept->process.pid);
 	if (process_send_pair(kept->process.socket, MESSAGE_RESUME, same_random, &session.next) < 0)
 		say_branched("what took over does not answer");
 }
@@ -718,7 +564,7 @@ static void on_warden(void)
 		_exit(0);
 	switch (frame.type) {
 	case MESSAGE_GO:
-		if (count == 1 && session.state == IDLE)
+		if (count == 1 && session.state == IDLE && !session.blank)
 			on_go(&frame, fds[0]);
 		break;
 	case MESSAGE_CLEAR:
@@ -740,54 +586,84 @@ static void on_warden(void)
 		close_fd(&fds[i]);
 }
 
-static int next_wait_ms(void)
+/* -1: until somebody says something. */
+static int64_t next_wait_us(void)
 {
-	int64_t left;
+	int64_t until_us;
+
+	if (is_making_one())
+		until_us = session.asked_us + SESSION_CHECKPOINT_MS * 1000;
+	else if (standby_socket(&until_us) >= 0)
+		until_us += SESSION_CHECKPOINT_MS * 1000;
+	else if (session.next.socket >= 0)
+		return -1; /* the warden's patience ends first */
+	else if (session.due && session.state == IDLE)
+		until_us = session.due_us;
+	else if (session.state == IDLE)
+		until_us = standby_due_us();
+	else
+		return -1;
+	if (until_us < 0)
+		return -1;
+	return until_us > now_us() ? until_us - now_us() : 0;
+}
+
+/* What was waited for did not come, or the pause has. */
+static void on_time(void)
+{
+	int64_t ignored;
 
 	if (is_making_one()) {
-		left = session.asked_us + SESSION_CHECKPOINT_MS * 1000 - now_us();
-		return left <= 0 ? 0 : (int)(left / 1000) + 1;
+		end_coming("it took too long");
+		session.forking = false;
+	} else if (standby_socket(&ignored) >= 0) {
+		standby_forget();
+	} else if (session.due) {
+		ask_checkpoint();
+	} else {
+		const struct checkpoint *latest = kept_find(CHECKPOINT_LATEST, NULL);
+
+		if (latest)
+			standby_ask(&latest->process);
+		else
+			standby_forget();
 	}
-	if (session.next.socket >= 0)
-		return -1; /* the warden's patience ends first */
-	if (!session.due || session.state != IDLE)
-		return -1;
-	left = session.due_us - now_us();
-	return left <= 0 ? 0 : (int)(left / 1000) + 1;
 }
 
 static _Noreturn void keep_session(void)
 {
-	enum { WARDEN, SIGNALS, RUNNER, COMING, NEXT, POLLED };
+	enum { WARDEN, SIGNALS, RUNNER, COMING, NEXT, STANDBY, POLLED };
 
 	for (;;) {
 		/* A run waits for the checkpoint of the one before: else there might be
 		 * nothing to return to. */
-		bool busy = is_making_one() || session.next.socket >= 0;
+		int64_t asked_us;
+		int standby = standby_socket(&asked_us);
+		bool busy = is_making_one() || session.next.socket >= 0 || standby >= 0;
+		bool answered = session.state != LOST || session.next.socket >= 0;
 		struct pollfd polled[POLLED] = {
 			[WARDEN] = {.fd = busy ? -1 : CELL_CONTROL, .events = POLLIN},
-			[SIGNALS] = {.fd = session.signals, .events = POLLIN},
+			[SIGNALS] = {.fd = answered ? session.signals : -1, .events = POLLIN},
 			[RUNNER] = {.fd = session.runner.socket, .events = POLLIN},
 			[COMING] = {.fd = session.coming.socket, .events = POLLIN},
 			[NEXT] = {.fd = session.next.socket, .events = POLLIN},
+			[STANDBY] = {.fd = standby, .events = POLLIN},
 		};
 		struct signalfd_siginfo info;
-		int wait_ms = next_wait_ms(), r;
+		int64_t wait_us = next_wait_us();
+		struct timespec wait = {wait_us / 1000000, wait_us % 1000000 * 1000};
+		int r;
 
-		if (wait_ms == 0 && busy) {
-			end_coming("it took too long");
-			session.forking = false;
-		} else if (wait_ms == 0) {
-			ask_checkpoint();
-		}
-		if (wait_ms == 0)
+		if (wait_us == 0) {
+			on_time();
 			continue;
+		}
 		if (session.branch_waits && !busy) {
 			session.branch_waits = false;
 			give_branch((struct span){NULL, 0}, NULL, 0);
 			continue;
 		}
-		r = poll(polled, POLLED, wait_ms);
+		r = ppoll(polled, POLLED, wait_us < 0 ? NULL : &wait, NULL);
 		if (r < 0 && errno != EINTR)
 			_exit(1);
 		if (polled[RUNNER].revents)
@@ -796,8 +672,12 @@ static _Noreturn void keep_session(void)
 			on_coming();
 		else if (polled[NEXT].revents)
 			on_next();
+		else if (polled[STANDBY].revents)
+			standby_hear();
 		else if (polled[SIGNALS].revents && read(session.signals, &info, sizeof info) > 0)
 			reap();
+		else if (polled[WARDEN].revents && session.due && !session.patient)
+			ask_checkpoint();
 		else if (polled[WARDEN].revents)
 			on_warden();
 	}
@@ -814,8 +694,7 @@ static int watch_children(struct error *err)
 	if (sigprocmask(SIG_BLOCK, &child, NULL) < 0)
 		return fail(err, errno, "session: block SIGCHLD");
 	session.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-	session.workspace = open("/workspace", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (session.signals < 0 || session.workspace < 0)
+	if (session.signals < 0)
 		return fail(err, errno, "session: watch children");
 	return 0;
 }
@@ -827,10 +706,9 @@ void session_judge(const struct process *runner, int listener, uint64_t memory_b
 	size_t at = frame_begin(&frame, MESSAGE_PARKED, 0);
 	int said[3];
 
-	if (watch_children(err) < 0)
+	if (watch_children(err) < 0 || kept_open(memory_bytes, err) < 0)
 		return;
 	session.runner = *runner;
-	session.memory_bytes = memory_bytes;
 	session.blank = changed.length > 0;
 	if (session.blank)
 		frame_put(&frame, FIELD_DATA, changed.data, changed.length);
@@ -842,7 +720,7 @@ void session_judge(const struct process *runner, int listener, uint64_t memory_b
 		on_coming();
 	while (session.forking && session.runner.socket >= 0)
 		on_runner();
-	if (session.count == 0 && !session.blank) {
+	if (kept_count() == 0 && !session.blank) {
 		refuse(err, EPROTO, "session: no checkpoint: %s", session.why);
 		return;
 	}

@@ -21,9 +21,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RUN_NAME_BYTES 32
+
 static int link_to_judge = -1;
 static uint64_t run_number;
-static char run_name[32];
+static char run_name[RUN_NAME_BYTES];
 static PyObject *linecache_cache, *outputs;
 
 const char *turn_name(void)
@@ -211,6 +213,30 @@ static void take_imports(const struct frame *go)
 			audit_know_import(field.value);
 }
 
+static void make_name(uint64_t run, char name[RUN_NAME_BYTES])
+{
+	snprintf(name, RUN_NAME_BYTES, "<run %llu>", (unsigned long long)run);
+}
+
+/* The code that is being verified will have this name, if it runs. */
+static void prepare(uint64_t run)
+{
+	char name[RUN_NAME_BYTES];
+
+	make_name(run, name);
+	if (run_set_name(name) == 0)
+		prepare_code(run, outbox_request());
+	PyErr_Clear();
+}
+
+static int take_input(int input)
+{
+	/* It came in its place, where code has closed what was there. */
+	if (input == 0)
+		return fcntl(0, F_SETFD, 0);
+	return dup2(input, 0) < 0 ? -1 : close(input);
+}
+
 static void run_turn(const struct frame *go, int input, int memory)
 {
 	/* Threads are still judged by the order before while this one is read. */
@@ -222,18 +248,21 @@ static void run_turn(const struct frame *go, int input, int memory)
 	struct bytes *plain = &sources[turn];
 	struct order *order = &orders[turn];
 	struct span sent = outbox_request();
+	struct compiled compiled = {NULL, NULL};
+	bool ahead = memory < 0 && prepare_take(go->id, &compiled);
 	struct error err = {0};
 	struct span code;
 	PyObject *value;
 	int exit_code;
 
+	prepare_drop();
 	turn = !turn;
 	order_free(order);
 	bytes_clear(request);
 	drop_interrupts();
 	take_imports(go);
 	run_number = go->id;
-	snprintf(run_name, sizeof run_name, "<run %llu>", (unsigned long long)run_number);
+	make_name(run_number, run_name);
 	if (bytes_append(request, sent.data, sent.length) < 0 ||
 	    order_read(bytes_span(request), order) < 0)
 		give_up("the request cannot be read");
@@ -246,14 +275,13 @@ static void run_turn(const struct frame *go, int input, int memory)
 			give_up("the code cannot be read");
 		code = bytes_span(plain);
 	}
-	if (dup2(input, 0) < 0 || close(input) < 0 || hygiene_stdin() < 0 ||
-	    run_set_name(run_name) < 0 || remember_source(order->code) < 0 ||
-	    PySys_SetObject("argv", order->arguments) < 0)
+	if (take_input(input) < 0 || hygiene_stdin() < 0 || run_set_name(run_name) < 0 ||
+	    remember_source(order->code) < 0 || PySys_SetObject("argv", order->arguments) < 0)
 		give_up("the code cannot be set up");
 	run_set_source(order->code);
 	display_forget();
 	audit_arm(&order->policy, &order->context);
-	value = run_execute(code, globals);
+	value = ahead ? run_evaluate(&compiled, globals) : run_execute(code, globals);
 	if (value && value != Py_None && remember_value(globals, value) < 0)
 		PyErr_Clear();
 	exit_code = run_tell(value);
@@ -262,6 +290,14 @@ static void run_turn(const struct frame *go, int input, int memory)
 	run_flush();
 	drop_interrupts();
 	say_done(exit_code, globals);
+}
+
+/* Behind a run: what the next one needs is made before the fork, so that a runner
+ * that is resumed has it, too. */
+static int be_frozen(int socket)
+{
+	hygiene_stdin_ahead();
+	return checkpoint_make(link_to_judge, socket);
 }
 
 void turn_loop(int link)
@@ -277,13 +313,13 @@ void turn_loop(int link)
 		Py_BEGIN_ALLOW_THREADS;
 		r = frame_receive(link_to_judge, &buffer, &frame, fds, &count);
 		Py_END_ALLOW_THREADS;
-		if (r != 1 || count < 1 || count > 2)
-			_exit(0); /* the judge is gone, or code played with the link */
-		if (frame.type == MESSAGE_GO)
+		if (r == 1 && frame.type == MESSAGE_PREPARE && count == 0)
+			prepare(frame.id);
+		else if (r == 1 && frame.type == MESSAGE_GO && (count == 1 || count == 2))
 			run_turn(&frame, fds[0], count == 2 ? fds[1] : -1);
-		else if (frame.type == MESSAGE_CHECKPOINT)
-			link_to_judge = checkpoint_make(link_to_judge, fds[0]);
+		else if (r == 1 && frame.type == MESSAGE_CHECKPOINT && count == 1)
+			link_to_judge = be_frozen(fds[0]);
 		else
-			_exit(0);
+			_exit(0); /* the judge is gone, or code played with the link */
 	}
 }

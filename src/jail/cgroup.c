@@ -654,12 +654,6 @@ void cgroup_cell_kill_one(const struct cgroup_root *root, const struct cgroup_ce
 		write_at(cell->directory[CGROUP_MEMORY], "memory.oom.group", "0");
 }
 
-void cgroup_cell_reset_peak(const struct cgroup_root *root, const struct cgroup_cell *cell)
-{
-	if (root->mode == CGROUP_V1)
-		write_at(cell->directory[CGROUP_MEMORY], "memory.max_usage_in_bytes", "0");
-}
-
 void cgroup_cell_weight(const struct cgroup_root *root, const struct cgroup_cell *cell, bool behind)
 {
 	if (root->mode == CGROUP_V2)
@@ -700,30 +694,52 @@ static const struct counter_place {
 					  {CGROUP_MEMORY, "pids.peak", NULL}},
 };
 
-static int read_counter(const struct cgroup_root *root, struct cgroup_cell *cell,
-			enum cgroup_counter counter, uint64_t *ret_number)
+/* The descriptor, which stays the cell's. */
+static int open_counter(const struct cgroup_root *root, struct cgroup_cell *cell,
+			enum cgroup_counter counter)
 {
 	const struct counter_place *place = &counter_places[counter][root->mode == CGROUP_V2];
-	int directory = cell->directory[place->controller], *fd = &cell->counter[counter], r;
-	char text[CGROUP_FILE_MAX];
+	int directory = cell->directory[place->controller], *fd = &cell->counter[counter];
+	/* A cell that is used again and again has its peak reset by the same way. */
+	bool written = counter == CGROUP_COUNTS_MEMORY_PEAK && root->mode == CGROUP_V1;
 
 	if (directory < 0 || *fd == -2)
 		return -ENOENT;
 	if (*fd < 0)
-		*fd = openat(directory, place->name, O_RDONLY | O_CLOEXEC);
+		*fd = openat(directory, place->name, (written ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (*fd < 0) {
-		r = -errno;
+		int r = -errno;
+
 		*fd = r == -ENOENT ? -2 : -1;
 		return r;
 	}
-	r = read_from(*fd, text);
+	return *fd;
+}
+
+static int read_counter(const struct cgroup_root *root, struct cgroup_cell *cell,
+			enum cgroup_counter counter, uint64_t *ret_number)
+{
+	const struct counter_place *place = &counter_places[counter][root->mode == CGROUP_V2];
+	char text[CGROUP_FILE_MAX];
+	int r = open_counter(root, cell, counter);
+
+	if (r >= 0)
+		r = read_from(r, text);
 	return r < 0 ? r : find_number(text, place->key, ret_number);
 }
 
-int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
-		      struct cgroup_usage *ret_usage, struct error *err)
+void cgroup_cell_reset_peak(const struct cgroup_root *root, struct cgroup_cell *cell)
 {
-	int pids = cell->directory[root->mode == CGROUP_V2 ? CGROUP_MEMORY : CGROUP_PIDS];
+	int fd = root->mode == CGROUP_V1 ? open_counter(root, cell, CGROUP_COUNTS_MEMORY_PEAK) : -1;
+
+	/* Where it cannot be done the peak is that of all runs. */
+	if (fd >= 0 && pwrite(fd, "0", 1, 0) < 0)
+		errno = 0;
+}
+
+int cgroup_cell_so_far(const struct cgroup_root *root, struct cgroup_cell *cell,
+		       struct cgroup_usage *ret_usage, struct error *err)
+{
 	struct cgroup_usage usage = {0};
 	int r;
 
@@ -735,10 +751,23 @@ int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
 	r = read_counter(root, cell, CGROUP_COUNTS_OOM_KILLS, &usage.oom_kills);
 	if (r < 0 && root->has_memory)
 		return fail(err, -r, "cgroup: read the count of OOM kills");
+	read_counter(root, cell, CGROUP_COUNTS_PROCESSES, &usage.processes);
+	*ret_usage = usage;
+	return 0;
+}
+
+int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
+		      struct cgroup_usage *ret_usage, struct error *err)
+{
+	int pids = cell->directory[root->mode == CGROUP_V2 ? CGROUP_MEMORY : CGROUP_PIDS];
+	struct cgroup_usage usage;
+	int r = cgroup_cell_so_far(root, cell, &usage, err);
+
+	if (r < 0)
+		return r;
 	read_counter(root, cell, CGROUP_COUNTS_MEMORY, &usage.memory_bytes);
 	if (read_counter(root, cell, CGROUP_COUNTS_MEMORY_PEAK, &usage.memory_peak_bytes) < 0)
 		usage.memory_peak_bytes = usage.memory_bytes;
-	read_counter(root, cell, CGROUP_COUNTS_PROCESSES, &usage.processes);
 	if (read_counter(root, cell, CGROUP_COUNTS_PROCESSES_PEAK, &usage.processes_peak) < 0)
 		usage.processes_peak =
 			pids >= 0 ? processes_peak_of(pids, usage.processes) : usage.processes;

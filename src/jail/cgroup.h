@@ -104,7 +104,10 @@ int cgroup_cell_processes(const struct cgroup_root *root, const struct cgroup_ce
 /* The kernel takes one process when memory is out, not all: the others go on. */
 void cgroup_cell_kill_one(const struct cgroup_root *root, const struct cgroup_cell *cell);
 /* The peak of memory counts from now on, where the kernel can do that. */
-void cgroup_cell_reset_peak(const struct cgroup_root *root, const struct cgroup_cell *cell);
+void cgroup_cell_reset_peak(const struct cgroup_root *root, struct cgroup_cell *cell);
+/* The CPU time, OOM kills and processes only: what a run of many begins with. */
+int cgroup_cell_so_far(const struct cgroup_root *root, struct cgroup_cell *cell,
+		       struct cgroup_usage *ret_usage, struct error *err);
 int cgroup_cell_usage(const struct cgroup_root *root, struct cgroup_cell *cell,
 		      struct cgroup_usage *ret_usage, struct error *err);
 /* 0 when it is gone; -EBUSY while something in it is still dying. */

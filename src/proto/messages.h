@@ -65,6 +65,7 @@ enum message {
 	MESSAGE_RESUMED,    /* notes of what is lost + fd: the new runner's pidfd */
 	MESSAGE_CHECKPOINT, /* judge → runner + fd: make one; warden → judge: name it */
 	MESSAGE_ACTED,      /* or MESSAGE_FAILED */
+	MESSAGE_PREPARE,    /* judge → runner: the code is being verified, GO may follow */
 	MESSAGE_BRANCH,     /* + fds: give, or take over, a branch; without: can there be one? */
 	MESSAGE_BRANCHED,   /* or, with text, why not */
 

@@ -647,11 +647,12 @@ void cell_start(struct cell *cell)
 	schedule_poll(cell);
 }
 
-/* Each run of a session has an input of its own. */
-static int make_input(struct cell *cell)
+int cell_make_input(struct cell *cell)
 {
 	int ends[2];
 
+	if (cell->input >= 0 && cell->stdio[0] >= 0)
+		return 0; /* nobody had it */
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	close_fd(&cell->input);
@@ -666,7 +667,7 @@ void cell_give(struct cell *cell, struct claim *claim)
 	cell->claim = claim;
 	claim->cell = cell;
 	claim->waited_us = now_us() - claim->asked_us;
-	if (cell->session && make_input(cell) < 0) {
+	if (cell->session && cell_make_input(cell) < 0) {
 		cell_fail(cell, "no descriptor is left for the run's input");
 		return;
 	}

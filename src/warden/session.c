@@ -415,8 +415,12 @@ static void step_down(struct session *session, bool begun)
 {
 	session->current = NULL;
 	session->used_us = now_us();
-	if (begun && session->cell && session->cell->state == CELL_PARKED)
+	if (!session->cell || session->cell->state != CELL_PARKED)
+		return;
+	if (begun)
 		usage_end_run(session->cell);
+	/* While nobody waits. What cannot be made now is asked for again. */
+	cell_make_input(session->cell);
 }
 
 void session_release(struct claim *claim, int listing)
@@ -482,18 +486,39 @@ static int allow_forks(struct session *session, bool allow, struct error *err)
 				     err);
 }
 
+/* The runner has ended, and the kernel counts no more processes than there should be
+ * without it: nobody is left who could do anything. */
+static bool is_clear(struct session *session)
+{
+	const struct cell *cell = session->cell;
+	uint64_t ours = session->ours;
+
+	session->ours = 0;
+	return ours > 0 && cell->warden->cgroups.has_pids && cell->processes == ours;
+}
+
+static void resume(struct session *session)
+{
+	if (tell_judge(session, MESSAGE_RESUME) < 0)
+		session_end(session, "its judge is gone");
+	else
+		session->step = SESSION_RESUMING;
+}
+
 static void clear(struct session *session)
 {
 	struct error err = {0};
 
 	cell_stop_clocks(session->cell);
 	session->cell->state = CELL_RESTORING;
-	session->step = SESSION_CLEARING;
-	if (allow_forks(session, false, &err) < 0 || tell_judge(session, MESSAGE_CLEAR) < 0) {
-		session_end(session, "its judge is gone");
+	set_timer(session->timer, SESSION_ACT_MS * 1000);
+	if (is_clear(session)) {
+		resume(session);
 		return;
 	}
-	set_timer(session->timer, SESSION_ACT_MS * 1000);
+	session->step = SESSION_CLEARING;
+	if (allow_forks(session, false, &err) < 0 || tell_judge(session, MESSAGE_CLEAR) < 0)
+		session_end(session, "its judge is gone");
 }
 
 void session_return(struct session *session, enum checkpoint_choice choice)
@@ -516,11 +541,10 @@ static void on_cleared(struct session *session)
 {
 	struct error err = {0};
 
-	if (allow_forks(session, true, &err) < 0 || tell_judge(session, MESSAGE_RESUME) < 0) {
-		session_end(session, err.number ? err.text : "its judge is gone");
-		return;
-	}
-	session->step = SESSION_RESUMING;
+	if (allow_forks(session, true, &err) < 0)
+		session_end(session, err.text);
+	else
+		resume(session);
 }
 
 bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
@@ -641,8 +665,10 @@ static void on_turn(struct session *session, const struct frame *frame)
 	cell->status = (int)frame_number(frame, FIELD_STATUS);
 	cell->has_status = true;
 	if (ended) {
-		if (cell->state == CELL_RUNNING)
+		if (cell->state == CELL_RUNNING) {
+			session->ours = frame_number(frame, FIELD_COUNT);
 			session_survives(cell, ENDING_EXITED, 0);
+		}
 		return;
 	}
 	evtimer_del(session->timer);

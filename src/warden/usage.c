@@ -117,13 +117,22 @@ void usage_baseline(struct cell *cell)
 	cell->usage = (struct cgroup_usage){0};
 }
 
+static bool counts_all(const struct cgroup_root *cgroups)
+{
+	return cgroups->has_memory && cgroups->has_pids && cgroups->has_cpu;
+}
+
 void usage_begin_run(struct cell *cell)
 {
+	struct error err = {0};
+
 	if (cell->warden->cgroups.has_memory)
 		cgroup_cell_reset_peak(&cell->warden->cgroups, &cell->cgroup);
 	cell->baseline_oom_kills = cell->baseline_processes = cell->baseline_cpu_us = 0;
 	cell->usage = (struct cgroup_usage){0};
-	usage_read(cell);
+	if (!counts_all(&cell->warden->cgroups) ||
+	    cgroup_cell_so_far(&cell->warden->cgroups, &cell->cgroup, &cell->usage, &err) < 0)
+		usage_read(cell);
 	cell->baseline_cpu_us = cell->usage.cpu_us;
 	cell->baseline_oom_kills = cell->usage.oom_kills;
 	cell->baseline_processes = cell->usage.processes > 0 ? cell->usage.processes - 1 : 0;
@@ -145,7 +154,7 @@ void usage_read(struct cell *cell)
 	if (cgroups->mode != CGROUP_NONE && cell->has_cgroup &&
 	    cgroup_cell_usage(cgroups, &cell->cgroup, &usage, &err) < 0)
 		usage = cell->usage; /* the last that was read */
-	if (!cgroups->has_memory || !cgroups->has_pids || !cgroups->has_cpu) {
+	if (!counts_all(cgroups)) {
 		struct sample sample = take_sample(cell);
 		uint64_t own = sample.memory_bytes > cell->baseline_bytes
 				       ? sample.memory_bytes - cell->baseline_bytes
@@ -166,6 +175,7 @@ void usage_read(struct cell *cell)
 		if (!cgroups->has_cpu)
 			usage.cpu_us = sample.cpu_us;
 	}
+	cell->processes = usage.processes;
 	/* A session's own processes, and what earlier runs left. */
 	usage.processes -= usage.processes < cell->baseline_processes ? usage.processes
 								      : cell->baseline_processes;

@@ -156,6 +156,7 @@ struct session {
 	bool restored;     /* since the last result */
 	bool stale_output; /* there may be some of a runner that was killed */
 	unsigned returns;  /* since the last run began */
+	uint64_t ours;     /* processes that its judge knows of, now that a runner ended; or 0 */
 	struct bytes lost; /* fields: what that cost */
 	uint64_t runs;
 	int64_t made_us, used_us;
@@ -225,6 +226,7 @@ struct cell {
 	uint64_t baseline_cpu_us;                        /* what parking it cost: not the run's */
 	uint64_t baseline_oom_kills, baseline_processes; /* a session's, from earlier runs */
 	struct cgroup_usage usage;
+	uint64_t processes; /* all of the cell's, when usage was read last */
 	enum watch_mode watch_mode;
 	bool probing; /* usage is sampled, and everything watched is noted */
 	unsigned sample_count;
@@ -330,6 +332,8 @@ void cell_kill(struct cell *cell, enum ending ending, uint64_t reason);
 void cell_fail(struct cell *cell, const char *why);
 /* A limit was reached, or an anomaly seen: asks for the frames, then kills. */
 void cell_stop(struct cell *cell, enum ending ending);
+/* Each run of a session has an input of its own: makes it, unless it is there. */
+int cell_make_input(struct cell *cell);
 /* A session's run is over, and its cell stays: tells how. */
 void cell_tell_end(struct cell *cell);
 /* The clocks of a run stand still. */

@@ -48,7 +48,7 @@ static void check_finding(const struct finding *finding, size_t size)
 
 /* Whoever passes as Python must be Python to the compiler too: the verifier
  * compiles only what it has doubts about. */
-static void check_compiler(struct span code, const struct verdict *verdict)
+static void check_compiler(struct span code, const struct verdict *verdict, bool top_level_await)
 {
 	PyCompilerFlags flags = {.cf_flags = PyCF_SOURCE_IS_UTF8 | PyCF_IGNORE_COOKIE,
 				 .cf_feature_version = PY_MINOR_VERSION};
@@ -56,6 +56,9 @@ static void check_compiler(struct span code, const struct verdict *verdict)
 	uint32_t line;
 	PyObject *name, *compiled;
 	char *text;
+
+	if (top_level_await)
+		flags.cf_flags |= PyCF_ALLOW_TOP_LEVEL_AWAIT;
 
 	for (size_t i = 0; i < verdict->finding_count; i++)
 		if (strcmp(rule_infos[verdict->findings[i].rule].kind, "source") == 0 &&
@@ -86,8 +89,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const files[] = {"data.csv", "helper.py"};
 	struct policy policy = policy_profile(size & 1 ? PROFILE_STRICT : PROFILE_STANDARD);
-	struct verify_context context = {
-		.files = files, .file_count = 2, .time_ms = 5000, .fragment = (size & 6) == 6};
+	struct verify_context context = {.files = files,
+					 .file_count = 2,
+					 .time_ms = 5000,
+					 .fragment = (size & 6) == 6,
+					 .top_level_await = size & 8};
 	autoverdict verdict = {0}, copy = {0};
 	autobytes once = {0}, twice = {0};
 	struct error err = {0};
@@ -98,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (size_t i = 0; i < verdict.finding_count; i++)
 		check_finding(&verdict.findings[i], size);
-	check_compiler((struct span){data, size}, &verdict);
+	check_compiler((struct span){data, size}, &verdict, context.top_level_await);
 	verdict_encode(&verdict, &once);
 	if (verdict_decode(bytes_span(&once), &copy, &err) < 0)
 		abort();

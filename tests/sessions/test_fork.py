@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches of a session: the same to begin with, and nothing to do with each other after."""
+import time
+
 import pytest
 
 from conftest import Refused
@@ -336,6 +338,28 @@ def test_a_branch_after_a_crash(session):
     session.run("os._exit(1)")
     branch, = session.fork()
     assert branch.value("x") == "1"
+
+
+@pytest.mark.parametrize("pause", (0, 0.1))
+def test_branches_beside_a_runner_that_waits(session, pause):
+    """Behind a crash the checkpoint forks a runner ahead of need, maybe between the question
+    whether it can be branched and the branches themselves."""
+    session.ok("import os, random\nx = 1\nopen('a', 'w').write('a')")
+    session.run("os._exit(7)")
+    session.ok("x = [x, 'kept']")
+    time.sleep(pause)
+    branches = session.fork(3)
+    numbers = set()
+    for each in (session, *branches):
+        assert each.value("x, open('a').read()") == "([1, 'kept'], 'a')"
+        for n in range(3):  # which is returned from by one that waits, too
+            result = each.run("x = 'lost'\nos._exit(7)")
+            assert result["exit_code"] == 7 and result["session"]["restored"] is True
+            assert result["session"]["lost"] == []
+            time.sleep(pause)
+            numbers.add(each.value("random.random()"))
+            assert each.value("x") == "[1, 'kept']"
+    assert len(numbers) == 12
 
 
 def test_limits_are_the_sessions(tool):

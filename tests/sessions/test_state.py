@@ -87,6 +87,35 @@ def test_each_run_has_its_own_input(session, place, product):
     assert result["error"]["type"] == "EOFError"
 
 
+@pytest.mark.parametrize("done", (
+    "os.close(0)", "sys.stdin.close()", "del sys.stdin", "sys.stdin = None",
+    "os.dup2(os.open('file', os.O_RDWR | os.O_CREAT), 0)",
+))
+def test_input_is_made_anew_whatever_became_of_it(session, place, product, done):
+    (place / "in").write_text("first\nrest\n")
+    product.give(place / "in")
+    for _ in range(2):
+        session.ok(f"import os, sys\n{done}")
+        for _ in range(2):
+            assert session.ok("print(input(), sys.stdin is sys.__stdin__)",
+                              stdin=place / "in")["stdout"] == "first True\n"
+    session.ok(done)
+    session.run("os._exit(1)")
+    assert session.ok("print(input())", stdin=place / "in")["stdout"] == "first\n"
+
+
+def test_warnings_of_the_compiler(session, tool):
+    """Code is compiled while it is verified: its warnings come once, and none when it is refused."""
+    result = session.ok("x = 5\nx is 5")
+    assert result["stderr"].count("SyntaxWarning") == 1, result
+    assert session.ok("import warnings\nwarnings.filters[0][0]")["value"]
+    strict = tool.open(policy="strict")
+    assert strict.ok("x = 5\nx is 5")["stderr"].count("SyntaxWarning") == 1
+    refused = strict.run("import subprocess\nx = 5\nx is 5\nsubprocess.run('id')")
+    assert refused["status"] == "blocked" and refused["stderr"] == "", refused
+    assert strict.value("x") == "5"
+
+
 def test_a_large_output(session):
     result = session.ok("print('x' * 300000)")
     assert len(result["stdout"]) == 300001

@@ -5,8 +5,9 @@
  * byte code: `return` outside a function, a parameter that stands there twice.
  * To learn its very words the code must be compiled, which costs as much as all
  * the rest, and all of these errors need constructs that few scripts have. So
- * the tree is looked through for them; anything in doubt is compiled. The fuzz
- * target holds this against the compiler itself. */
+ * the tree is looked through for them; anything in doubt is compiled. Where await may
+ * stand at top level fewer are refused, and none more. The fuzz target holds this
+ * against the compiler itself. */
 #include "guest/verifier/walk.h"
 
 #include <string.h>

@@ -92,8 +92,7 @@ static void run(struct walk *walk, struct span code)
 			longjmp(walk->out, ENOMEM);
 		return;
 	}
-	if ((walk->context->top_level_await || compiler_may_refuse(root, walk->source)) &&
-	    !source_compile(walk, ast))
+	if (compiler_may_refuse(root, walk->source) && !source_compile(walk, ast))
 		return;
 	walk->module = scope_new(walk, SCOPE_MODULE, NULL, root);
 	scopes_build(walk, root, walk->module);
