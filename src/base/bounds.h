@@ -130,6 +130,7 @@
 #define HTTP_AHEAD_BYTES         (64 * KIB)  /* that a client may send ahead */
 #define HTTP_FILE_STEP_BYTES     (64 * KIB)  /* of a file, read at once */
 #define HTTP_LINGER_MS           1000        /* for what a refused client still sends */
+#define HTTP_ACCEPT_AGAIN_MS     200         /* after a descriptor was not to be had for a client */
 #define HTTP_PEER_LOOK_MS        20          /* between looks whether half an end is a whole one */
 #define EXCHANGE_HIGH_BYTES      (256 * KIB) /* unsent: whoever writes pauses */
 #define EXCHANGE_LOW_BYTES       (64 * KIB)  /* and goes on */
@@ -173,6 +174,9 @@
 #define REST_BODY_BYTES_MAX   (64 * MIB) /* of a run or a batch, files included */
 #define REST_CODE_BODY_BYTES  (8 * MIB)  /* of a check: code, and what JSON makes of it */
 #define REST_SMALL_BODY_BYTES (64 * KIB)
+#define JSON_VALUES_MAX       200000    /* of a request: each takes a hundred times its bytes */
+#define HTTP_BODIES_BYTES_MAX (4 * GIB) /* of all requests together */
+#define TAR_BYTES_MAX         (1 * GIB) /* of the files of an archive, holes included */
 #define REST_FILE_BYTES_MAX   (1 * GIB) /* that is put into a session, or an archive */
 #define REST_FILES_MAX        256       /* of one run: each takes a descriptor */
 #define REST_BATCH_RUNS_MAX   1000

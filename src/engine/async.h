@@ -62,6 +62,9 @@ struct asking *async_ask_session(struct execpy_engine *engine,
  * comes to be so is ended. NULL-safe. */
 void async_abandon_asking(struct asking *asking);
 
+/* Ends one that nobody wants any more; nobody is told. */
+void async_end_session(struct execpy_engine *engine, const char *id);
+
 /* One that is opened: `done` gets what it is like, or NULL and why not. */
 struct opening;
 struct opening *async_open_session(struct execpy_engine *engine,

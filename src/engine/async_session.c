@@ -253,16 +253,20 @@ static void on_nothing(void *user, const struct execpy_session_info *infos, size
 {
 }
 
+void async_end_session(struct execpy_engine *engine, const char *id)
+{
+	const struct session_question question = {
+		.kind = SESSION_ASK_ACT, .action = SESSION_END, .id = id};
+
+	async_ask_session(engine, &question, on_nothing, NULL, &(struct error){0});
+}
+
 /* They came to be, and nobody is there for them any more. */
 static void end_again(void *user, const struct execpy_session_info *infos, size_t count,
 		      const struct error *why)
 {
-	struct session_question question = {.kind = SESSION_ASK_ACT, .action = SESSION_END};
-
-	for (size_t i = 0; i < count; i++) {
-		question.id = infos[i].id;
-		async_ask_session(user, &question, on_nothing, NULL, &(struct error){0});
-	}
+	for (size_t i = 0; i < count; i++)
+		async_end_session(user, infos[i].id);
 }
 
 void async_abandon_asking(struct asking *asking)

@@ -81,6 +81,11 @@ void run_fail(struct run *run, const char *why)
 {
 	snprintf(run->result->internal, sizeof run->result->internal, "%s", why);
 	run->ending = ENDING_FAILED;
+	/* Its limits and policy are not known yet: no result can be made of it. */
+	if (run->state == RUN_LOOKING && !run->refused) {
+		run->refused = true;
+		run->refused_for = run->cancelled ? ECANCELED : EPIPE;
+	}
 	finish(run);
 }
 

@@ -5,7 +5,9 @@
  * disk, and what it names is checked as any other name before it is made. */
 #include "engine/engine.h"
 
+#include "base/bounds.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "engine/collect.h"
 
 #include <archive.h>
@@ -53,6 +55,8 @@ struct out {
 	int workspace;
 	struct error *err;
 	int r;
+	uint64_t left; /* bytes: holes take no room in the workspace, but here */
+	int64_t until_us;
 };
 
 static int write_content(struct out *out, int fd, uint64_t size, const char *name)
@@ -62,8 +66,11 @@ static int write_content(struct out *out, int fd, uint64_t size, const char *nam
 
 	while (at < size) {
 		size_t wanted = size - at < sizeof piece ? (size_t)(size - at) : sizeof piece;
-		ssize_t r = pread(fd, piece, wanted, (off_t)at);
+		ssize_t r;
 
+		if (now_us() > out->until_us)
+			return refuse(out->err, E2BIG, "archive: it took too long");
+		r = pread(fd, piece, wanted, (off_t)at);
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r <= 0)
@@ -84,6 +91,12 @@ static void write_file(void *user, const char *path, uint64_t size, int fd, cons
 	/* What is refused is not handed out this way, either. */
 	if (out->r < 0 || reason || fd < 0 || fstat(fd, &info) < 0)
 		return;
+	if (size > out->left) {
+		out->r = refuse(out->err, EFBIG, "archive: the workspace is larger than %llu bytes",
+				(unsigned long long)TAR_BYTES_MAX);
+		return;
+	}
+	out->left -= size;
 	entry = archive_entry_new();
 	if (!entry) {
 		out->r = fail(out->err, ENOMEM, "archive");
@@ -112,6 +125,8 @@ static int write_workspace(struct out *out, int workspace, struct error *err)
 	const char *cut;
 
 	out->err = err;
+	out->left = TAR_BYTES_MAX;
+	out->until_us = now_us() + collector.time_us;
 	cut = collect_workspace(&collector);
 	if (out->r == 0 && cut)
 		out->r = refuse(err, E2BIG, "archive: %s", cut);

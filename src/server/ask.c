@@ -2,6 +2,7 @@
 /* ask: see ask.h. */
 #include "server/ask.h"
 
+#include "base/bounds.h"
 #include "base/cleanup.h"
 #include "base/memfile.h"
 #include "policy/policy.h"
@@ -11,11 +12,36 @@
 #include <nettle/base64.h>
 #include <string.h>
 
+bool ask_is_modest(struct span text)
+{
+	size_t count = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; i < text.length; i++) {
+		uint8_t byte = text.data[i];
+
+		if (quoted && byte == '\\')
+			i++;
+		else if (byte == '"')
+			quoted = !quoted;
+		else if (!quoted && (byte == ',' || byte == '[' || byte == '{') &&
+			 ++count > JSON_VALUES_MAX)
+			return false;
+	}
+	return true;
+}
+
 json_t *ask_read(struct span text, struct error *err)
 {
 	json_error_t wrong;
-	json_t *document = json_loadb((const char *)text.data, text.length,
-				      JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
+	json_t *document;
+
+	if (!ask_is_modest(text)) {
+		refuse(err, EINVAL, "the body has more than %d values", JSON_VALUES_MAX);
+		return NULL;
+	}
+	document = json_loadb((const char *)text.data, text.length,
+			      JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
 
 	if (!document) {
 		refuse(err, EINVAL, "the body is not JSON: %.150s (line %d, column %d)", wrong.text,

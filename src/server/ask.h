@@ -24,6 +24,9 @@ struct ask_rules {
 	bool in_session;        /* memory, processes and disk are the session's */
 };
 
+/* At most JSON_VALUES_MAX values, counted before anything is made of them: a tree of small
+ * ones takes some hundred times the room of their text. */
+bool ask_is_modest(struct span text);
 /* One JSON object without duplicate keys; the caller's. NULL and why not. */
 json_t *ask_read(struct span text, struct error *err);
 /* Refuses a key that is none of these; the last is NULL. */

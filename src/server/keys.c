@@ -35,6 +35,12 @@ struct keyed {
 	int64_t refilled_us;
 };
 
+/* A list that a later reading has replaced. */
+struct retired {
+	struct retired *next;
+	char **list;
+};
+
 /* --- the file ------------------------------------------------------------------- */
 
 /* One entry, while it is read. */
@@ -267,13 +273,44 @@ static struct keyed *find_name(struct tenants *tenants, const char *name)
 	return keyed;
 }
 
+void keys_retire(struct tenants *tenants, char ***list)
+{
+	struct retired *retired = *list ? calloc(1, sizeof *retired) : NULL;
+
+	/* Without memory for it nobody frees it: better than too early. */
+	if (retired) {
+		retired->list = *list;
+		retired->next = tenants->retired;
+		tenants->retired = retired;
+	}
+	*list = NULL;
+}
+
+static bool lists_are_equal(char **left, char **right)
+{
+	if (!left || !right)
+		return left == right;
+	for (; *left && *right; left++, right++)
+		if (strcmp(*left, *right) != 0)
+			return false;
+	return *left == *right;
+}
+
+/* One that says the same stays, so that what is retired grows by what changes only. */
+static void take_policies(struct tenants *tenants, char ***policies, char ***from)
+{
+	if (lists_are_equal(*policies, *from))
+		return;
+	keys_retire(tenants, policies);
+	*policies = take_ptr(*from);
+}
+
 /* What an entry says, to a tenant that keeps what it has under way. */
-static void take_entry(struct keyed *keyed, struct entry *entry)
+static void take_entry(struct tenants *tenants, struct keyed *keyed, struct entry *entry)
 {
 	struct keyed *from = &entry->keyed;
 
-	text_list_free(&keyed->tenant.policies);
-	keyed->tenant.policies = take_ptr(from->tenant.policies);
+	take_policies(tenants, &keyed->tenant.policies, &from->tenant.policies);
 	keyed->tenant.ceilings = from->tenant.ceilings;
 	keyed->tenant.runs_max = from->tenant.runs_max;
 	keyed->tenant.sessions_max = from->tenant.sessions_max;
@@ -303,7 +340,7 @@ static int take_entries(struct tenants *tenants, struct entry *entries, size_t c
 	for (struct keyed *keyed = tenants->first; keyed; keyed = keyed->next)
 		keyed->live = false;
 	for (size_t i = 0; i < count; i++)
-		take_entry(find_name(tenants, entries[i].keyed.tenant.name), &entries[i]);
+		take_entry(tenants, find_name(tenants, entries[i].keyed.tenant.name), &entries[i]);
 	tenants->count = count;
 	tenants->has_keys = true;
 	return 0;
@@ -337,12 +374,18 @@ void keys_none(struct tenants *tenants)
 
 void keys_free(struct tenants *tenants)
 {
+	struct retired *retired;
 	struct keyed *keyed;
 
 	while ((keyed = tenants->first)) {
 		tenants->first = keyed->next;
 		text_list_free(&keyed->tenant.policies);
 		free(keyed);
+	}
+	while ((retired = tenants->retired)) {
+		tenants->retired = retired->next;
+		text_list_free(&retired->list);
+		free(retired);
 	}
 }
 

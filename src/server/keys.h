@@ -22,6 +22,9 @@ struct tenant *keys_find(struct tenants *tenants, const char *key);
 /* Counts a request; false when the tenant has made as many as it may, and how many seconds
  * until the next. */
 bool keys_take_request(struct tenant *tenant, unsigned *ret_seconds);
+/* Takes over a list that is replaced, until keys_free(): requests and contexts that are under
+ * way keep pointers to its texts. */
+void keys_retire(struct tenants *tenants, char ***list);
 void keys_free(struct tenants *tenants);
 
 /* Makes a key for a new tenant and adds its hash to the file, which is made when it is not

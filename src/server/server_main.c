@@ -271,7 +271,7 @@ static int apply(struct process *process, struct error *err)
 	server->numbers = settings->numbers;
 	text_list_free(&server->hosts);
 	text_list_free(&server->compat);
-	text_list_free(&server->compat_policy);
+	keys_retire(&server->tenants, &server->compat_policy);
 	server->hosts = take_ptr(settings->hosts);
 	server->compat = take_ptr(settings->compat);
 	server->compat_policy = take_ptr(settings->compat_policy);
@@ -395,11 +395,12 @@ int main(void)
 			fprintf(stderr, "execpy-server: %s\n", err.text);
 		return 1;
 	}
+	/* First, since it tells the parts of the clients that they lose. */
+	http_free(&process.server.http);
 	for (size_t i = 0; server_parts[i]; i++)
 		if (server_parts[i]->end && server_part_is_on(&process.server, server_parts[i]))
 			server_parts[i]->end(&process.server);
 	owned_free(&process.server);
-	http_free(&process.server.http);
 	keys_free(&process.server.tenants);
 	policies_know(&(struct policies){0});
 	tls_context_free(process.server.tls);

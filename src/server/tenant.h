@@ -29,6 +29,7 @@ void tenant_end_run(struct tenant *tenant);
  * under way goes on. */
 struct tenants {
 	struct keyed *first; /* keys.c */
+	struct retired *retired;
 	size_t count;
 	struct tenant everybody;
 	bool has_keys;

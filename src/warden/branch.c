@@ -32,6 +32,7 @@ struct branching {
 	struct session *giving;        /* which one takes over just now */
 	bool same_random, given;       /* given: the session's judge has done its part */
 	uint64_t asked;                /* what it was asked last */
+	char why[ERROR_TEXT_MAX];      /* it did not take over; the other side may know more */
 	struct session *branches[BRANCHES_MAX];
 };
 
@@ -272,6 +273,9 @@ static void on_session(struct session *session, const struct frame *frame)
 	frame_text(frame, FIELD_TEXT, why, sizeof why);
 	if (why[0]) {
 		refuse_branches(session, why);
+	} else if (branching->why[0]) {
+		snprintf(why, sizeof why, "%s", branching->why);
+		session_end(branching->giving, why);
 	} else if (!branching->giving) {
 		evtimer_del(session->timer);
 		advance(session);
@@ -288,7 +292,12 @@ static void on_branch(struct session *branch, const struct frame *frame, int *fd
 
 	if (frame->type != MESSAGE_RESUMED || count != 1 || branch != session->branching->giving) {
 		frame_text(frame, FIELD_TEXT, why, sizeof why);
-		session_end(branch, why);
+		/* What came too early to its end did so for a reason that the giver knows. */
+		if (branch == session->branching->giving && !session->branching->given)
+			snprintf(session->branching->why, sizeof session->branching->why, "%s",
+				 why);
+		else
+			session_end(branch, why);
 		return;
 	}
 	close_fd(&branch->cell->runner_pidfd);

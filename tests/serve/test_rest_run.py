@@ -150,6 +150,15 @@ def test_a_body_that_is_too_large_is_refused(client):
     assert answer.status == 413
 
 
+def test_a_body_of_too_many_values_is_refused(client):
+    """Each takes a hundred times its bytes: counted before any is made."""
+    answer = client.post("/v1/run", body=b'{"code": "1", "args": [' + b"[],"*200000 + b"[]]}",
+                         headers={"Content-Type": "application/json"})
+    assert answer.status == 400 and "more than 200000 values" in answer.json["detail"]
+    many = '"[{,' * 50000
+    assert client.post("/v1/run", {"code": f"print(len({many!r}))"}).json["stdout"] == "200000\n"
+
+
 # -- check and probe -----------------------------------------------------------------------------
 
 

@@ -280,6 +280,15 @@ def test_an_archive_that_is_refused(client, session, name, kind):
     assert client.put(session + "/files.tar", b"no archive at all" * 100).status == 400
 
 
+@pytest.mark.full
+def test_holes_do_not_make_an_archive_of_any_size(client, session):
+    """They take no room in the workspace, but in an archive."""
+    client.post(session + "/run", {"policy": "open", "code":
+        "for i in range(40):\n    open(f'f{i}', 'wb').truncate(60 << 20)"})
+    answer = client.get(session + "/files.tar")
+    assert answer.status in (400, 413) and "larger than" in answer.json["detail"]
+
+
 # -- the contract ------------------------------------------------------------------------------------
 
 

@@ -134,6 +134,22 @@ def test_time_is_over(serve, attach):
     assert used.value("1") == "1"
 
 
+@pytest.mark.full
+def test_one_ends_before_more_than_are_remembered(serve, attach):
+    """It stands before all that ended, of which the oldest is forgotten with its own end."""
+    daemon = serve({"bare": (1, 1)}, session_idle="60s")
+    tool = attach(daemon)
+    before = daemon.roles()["warden"]
+    short = tool.open(life_ms=1000 + 50 * 257)
+    for _ in range(257):
+        tool.open().call("end")
+    with pytest.raises(Refused, match="its time was over"):
+        for _ in range(600):
+            short.run("1")
+            time.sleep(0.1)
+    assert tool.open().value("1") == "1" and daemon.roles()["warden"] == before
+
+
 def test_so_many_and_no_more(serve, attach):
     tool = attach(serve({"bare": (1, 1)}, sessions=2))
     first, _ = tool.open(), tool.open()

@@ -282,6 +282,25 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 
 /* --- its beginning ----------------------------------------------------------------------- */
 
+/* A response that has begun, since the context took its time, has no status any more. */
+static bool take_slot(struct execute_call *execute)
+{
+	struct rest_call *call = call_of(execute);
+	struct error err = {0};
+
+	if (call->slots > 0)
+		return true;
+	if (!execute->begun)
+		return rest_take_slot(call);
+	if (tenant_begin_run(call->tenant)) {
+		call->slots++;
+		return true;
+	}
+	refuse(&err, EAGAIN, "you have as many runs as you may: %u", call->tenant->runs_max);
+	fail_execute(execute, &err);
+	return false;
+}
+
 static void on_ready(struct e2b_call *e2b, struct e2b_context *context, const struct error *why)
 {
 	static const struct run_showing showing = {.finding = ignore_finding,
@@ -303,7 +322,7 @@ static void on_ready(struct e2b_call *e2b, struct e2b_context *context, const st
 		fail_execute(execute, why);
 		return;
 	}
-	if (call->slots == 0 && !rest_take_slot(call))
+	if (!take_slot(execute))
 		return;
 	snprintf(execute->context, sizeof execute->context, "%s", context->id);
 	snprintf(execute->session, sizeof execute->session, "%s", context->session);

@@ -114,7 +114,14 @@ static void read_head(struct connection *connection, struct evbuffer *input)
 
 static bool keep_body(struct exchange *exchange, struct span data)
 {
+	struct http *http = exchange->connection->http;
+
 	exchange->body_bytes += data.length;
+	http->body_bytes += data.length;
+	if (http->body_bytes > HTTP_BODIES_BYTES_MAX) {
+		exchange_refuse(exchange, 503, "too much is being sent by all clients together");
+		return false;
+	}
 	if (exchange->body_bytes > exchange->route->body_bytes_max) {
 		exchange_refuse(exchange, 413, "the body is too large");
 		return false;

@@ -21,7 +21,8 @@ struct http {
 	TAILQ_HEAD(, exchange) ready; /* requests that are whole: http_turn() handles them */
 	TAILQ_HEAD(, listener) listeners;
 	unsigned connection_count, exchange_count;
-	bool stopping; /* answers, but keeps no connection */
+	bool stopping;       /* answers, but keeps no connection */
+	uint64_t body_bytes; /* of all exchanges */
 	uint64_t connections_total, requests_total, refused_total;
 };
 

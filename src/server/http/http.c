@@ -17,7 +17,7 @@
 struct listener {
 	TAILQ_ENTRY(listener) entry;
 	struct http *http;
-	struct event *event;
+	struct event *event, *again; /* again: after it was deaf for want of descriptors */
 	int fd;
 	bool is_local;
 };
@@ -85,6 +85,23 @@ static void describe_peer(const struct sockaddr_storage *address, char peer[64])
 	}
 }
 
+/* Others of this system may have what is wanting, so no connection need end for it. */
+static void listen_later(struct listener *listener)
+{
+	const struct timeval delay = {HTTP_ACCEPT_AGAIN_MS / 1000,
+				      HTTP_ACCEPT_AGAIN_MS % 1000 * 1000};
+
+	if (evtimer_add(listener->again, &delay) == 0)
+		event_del(listener->event);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *argument)
+{
+	struct listener *listener = argument;
+
+	http_listen_again(listener->http);
+}
+
 static void on_client(evutil_socket_t fd, short what, void *argument)
 {
 	struct listener *listener = argument;
@@ -96,9 +113,9 @@ static void on_client(evutil_socket_t fd, short what, void *argument)
 		accept4(fd, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (client < 0) {
-		/* Out of descriptors: again when one is free. */
+		/* Out of descriptors: again when one is free, or soon. */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-			event_del(listener->event);
+			listen_later(listener);
 		return;
 	}
 	describe_peer(&address, peer);
@@ -126,13 +143,18 @@ int http_listen(struct http *http, int fd, struct error *err)
 	struct sockaddr_storage address;
 	socklen_t length = sizeof address;
 
-	if (listener)
+	if (listener) {
 		listener->event =
 			event_new(http->base, fd, EV_READ | EV_PERSIST, on_client, listener);
-	if (!listener || !listener->event || event_add(listener->event, NULL) < 0 ||
+		listener->again = evtimer_new(http->base, on_again, listener);
+	}
+	if (!listener || !listener->event || !listener->again ||
+	    event_add(listener->event, NULL) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&address, &length) < 0) {
 		if (listener && listener->event)
 			event_free(listener->event);
+		if (listener && listener->again)
+			event_free(listener->again);
 		free(listener);
 		return fail(err, ENOMEM, "http: listen");
 	}
@@ -150,6 +172,7 @@ static void close_listeners(struct http *http)
 	while ((listener = TAILQ_FIRST(&http->listeners))) {
 		TAILQ_REMOVE(&http->listeners, listener, entry);
 		event_free(listener->event);
+		event_free(listener->again);
 		close_fd(&listener->fd);
 		free(listener);
 	}
@@ -211,8 +234,14 @@ void http_stop(struct http *http)
 
 void http_free(struct http *http)
 {
+	struct connection *connection;
+
 	http->stopping = true;
 	close_listeners(http);
-	while (!TAILQ_EMPTY(&http->connections))
-		connection_free(TAILQ_FIRST(&http->connections));
+	while ((connection = TAILQ_FIRST(&http->connections))) {
+		/* Whoever makes a response is told that nobody is there for it. */
+		if (connection->exchange)
+			exchange_lose(connection->exchange);
+		connection_free(connection);
+	}
 }

@@ -175,8 +175,7 @@ void mcp_proceed(struct mcp_server *server)
 		TAILQ_REMOVE(&server->over, call, over_entry);
 		call->over = false;
 		if (call->cancelled && call->opened.id[0])
-			execpy_session_end(server->engine, call->opened.id,
-					   &(struct execpy_error){0});
+			async_end_session(server->engine, call->opened.id);
 		if (call->cancelled) {
 			struct mcp_client *client = call->client;
 			void *carrier = call->carrier;

@@ -12,7 +12,9 @@
  * Answers come in the order in which things are done. */
 #include "server/mcp/protocol.h"
 
+#include "base/bounds.h"
 #include "base/cleanup.h"
+#include "server/ask.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -264,12 +266,20 @@ enum mcp_form mcp_read(struct mcp_client *client, struct span text, void *carrie
 {
 	json_error_t error;
 	json_t *object =
-		json_loadb((const char *)text.data, text.length,
-			   JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+		ask_is_modest(text)
+			? json_loadb((const char *)text.data, text.length,
+				     JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL,
+				     &error)
+			: NULL;
 	const json_t *id = json_object_get(object, "id");
 	const json_t *params = json_object_get(object, "params");
 	const char *wrong;
 
+	if (!object && !ask_is_modest(text)) {
+		mcp_refuse(client, carrier, NULL, MCP_INVALID_REQUEST,
+			   "a message has at most %d values", JSON_VALUES_MAX);
+		return MCP_WRONG;
+	}
 	if (!object) {
 		mcp_refuse(client, carrier, NULL, MCP_PARSE_ERROR, "not JSON: %s (column %d)",
 			   error.text, error.column);
