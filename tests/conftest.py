@@ -173,10 +173,3 @@ def serve_web(product, watch, place):
             ends.callback(server.close)
             return server
         yield start
-
-
-def need(name):
-    """Skips the test when the host lacks a feature, with exactly that reason."""
-    reason = host.missing_feature(name)
-    if reason:
-        pytest.skip(reason)

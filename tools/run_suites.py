@@ -102,7 +102,7 @@ def suites(build, full):
                                 and root else "always",
                                 aside=root and (mode == "user" or folder == "sessions")))
     result.append(Suite("page", pytest("tests/page", "{report}", *long), "junit",
-                        {"EXECPY_SLOW": "3"}))
+                        {"EXECPY_SLOW": "3"}, aside=True))
     for folder, mode, when in (("e2e", "user", "full"), ("attacks", "root", "full"),
                                ("e2e", "root", "full"), ("attacks", "user", "full")):
         if mode == "root" and not root:

@@ -200,7 +200,7 @@ int ask_limits(const json_t *object, const char *where, const struct ask_rules *
 int ask_policy(const json_t *object, const struct ask_rules *rules, const char **ret_policy,
 	       struct error *err)
 {
-	struct policy builtin;
+	struct policy known;
 	const char *name = NULL;
 	int r = ask_text(object, "", "policy", &name, err);
 
@@ -216,9 +216,9 @@ int ask_policy(const json_t *object, const struct ask_rules *rules, const char *
 		if (strcmp(*policy, name) == 0)
 			return 0;
 	/* Names only: no file of this host is opened for a client. */
-	if (rules->policies || policy_find_profile(name, &builtin) < 0)
+	if (rules->policies || policy_find(name, &known) < 0)
 		return refuse(err, EINVAL, "policy: \"%.60s\" is none that you may name", name);
-	policy_free(&builtin);
+	policy_free(&known);
 	return 0;
 }
 

@@ -19,8 +19,8 @@
 struct ask_rules {
 	struct limits initial;  /* of a run that names none */
 	struct limits ceilings; /* what it may name at most */
-	char **policies;        /* that it may name, the first for who names none; NULL: the
-				 * built-in ones, and none */
+	char **policies;        /* that it may name, the first for who names none; NULL: those
+				 * that are built in or of the daemon, and none */
 	bool in_session;        /* memory, processes and disk are the session's */
 };
 

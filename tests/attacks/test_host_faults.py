@@ -13,7 +13,7 @@ import time
 import pytest
 
 from common import confined_code, judge, reasons
-from conftest import need
+from harness.host import need
 from harness import host
 from harness.product import SLOW
 

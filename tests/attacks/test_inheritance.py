@@ -10,7 +10,7 @@ import time
 import pytest
 
 from common import wait_for_output
-from conftest import need
+from harness.host import need
 from harness import host
 from harness.witness import descendants
 

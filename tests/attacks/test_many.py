@@ -11,7 +11,7 @@ import time
 import pytest
 
 from common import STARTED, named, wait_for, wait_for_output
-from conftest import need
+from harness.host import need
 from harness.product import SLOW, slowly
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import need
+from harness.host import need
 from harness import host
 from harness.control import run_control
 from harness.product import GRACE_S, SLOW, USER

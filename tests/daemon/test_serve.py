@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import need
+from harness.host import need
 from harness import host
 from harness.daemon import Daemon, configuration
 from harness.product import SLOW
@@ -526,7 +526,7 @@ def test_quiet(serve):
 
 
 KEYS = {"socket", "process", "cgroups", "up_ms", "clients", "running", "waiting", "runs", "misses",
-        "refused", "memory_bytes", "memory_bound_bytes", "templates"}
+        "refused", "sessions", "memory_bytes", "memory_bound_bytes", "templates"}
 TEMPLATE_KEYS = {"name", "pool_min", "pool_max", "target", "parked", "running", "hits", "misses",
                  "parked_bytes", "loaded", "template_bytes", "cells", "age_ms", "why"}
 

@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parent.parent
 REPOSITORY = TESTS.parent
 PYTHON = "/usr/bin/python3"
@@ -160,3 +162,8 @@ def missing_feature(name):
     return None if probe() else f"needs: {name}: this host lacks {sentence}"
 
 
+def need(name):
+    """Skips the test when the host lacks a feature, with exactly that reason."""
+    reason = missing_feature(name)
+    if reason:
+        pytest.skip(reason)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import need
+from harness.host import need
 from harness.daemon import configuration
 from harness.product import SLOW
 from harness.web import listen_to, request, responses
