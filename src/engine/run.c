@@ -674,12 +674,25 @@ static int look(struct run *run, struct error *err)
 	return r;
 }
 
+/* Runs of a session begin in the order in which they were asked for: none overtakes one
+ * that still looks. */
+static bool is_looked_for(const struct execpy_engine *engine, const char *id)
+{
+	const struct run *run;
+
+	TAILQ_FOREACH(run, &engine->runs, entry)
+	if (run->state == RUN_LOOKING && strcmp(run->result->session, id) == 0)
+		return true;
+	return false;
+}
+
 static int begin_in_session(struct run *run, const char *id, struct error *err)
 {
 	if (strlen(id) >= sizeof run->result->session)
 		return refuse(err, ENOENT, "there is no session %.60s", id);
 	snprintf(run->result->session, sizeof run->result->session, "%s", id);
-	run->session = session_find(run->engine, id);
+	if (!is_looked_for(run->engine, id))
+		run->session = session_find(run->engine, id);
 	return run->session ? begin(run, err) : look(run, err);
 }
 
