@@ -46,8 +46,7 @@ struct mcp_call *mcp_call_new(struct mcp_client *client, struct mcp_message *mes
 	call->message = take_ptr(message->object);
 	call->id = message->id;
 	call->params = message->params;
-	call->request = (struct execpy_request){
-		.code = "", .files = call->files, .stdin_fd = -1, .out_directory = -1};
+	ask_init(&call->ask);
 	call->get.fd = -1;
 	call->began_us = (uint64_t)now_us();
 	token = json_object_get(json_object_get(call->params, "_meta"), "progressToken");
@@ -80,10 +79,7 @@ void mcp_call_free(struct mcp_call *call)
 	free(call->infos);
 	free(call->ids);
 	execpy_result_free(call->result);
-	for (size_t i = 0; i < call->request.file_count; i++)
-		close(call->files[i].fd);
-	if (call->request.stdin_fd >= 0)
-		close(call->request.stdin_fd);
+	ask_free(&call->ask);
 	if (call->get.fd >= 0)
 		close(call->get.fd);
 	bytes_free(&call->part);
@@ -203,7 +199,7 @@ int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err
 	async.callbacks = (struct execpy_callbacks){.output = count_output, .user = call};
 	async.done = on_done;
 	async.user = call;
-	call->run = async_begin(call->server->engine, &call->request, &async, err);
+	call->run = async_begin(call->server->engine, &call->ask.request, &async, err);
 	if (!call->run) {
 		end_count(call);
 		return -err->number;

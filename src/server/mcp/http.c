@@ -55,7 +55,8 @@ static void choose_options(struct mcp_tenant *mine)
 static void record(const struct mcp_call *call, const struct execpy_result *result)
 {
 	const struct mcp_tenant *mine = call->server->user;
-	const struct span code = {(const uint8_t *)call->request.code, call->request.code_length};
+	const struct span code = {(const uint8_t *)call->ask.request.code,
+				  call->ask.request.code_length};
 	struct server *server = mine->http->server;
 
 	if (call->check_only)

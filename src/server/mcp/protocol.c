@@ -14,7 +14,6 @@
 
 #include "base/bounds.h"
 #include "base/cleanup.h"
-#include "server/ask.h"
 
 #include <stdio.h>
 #include <string.h>

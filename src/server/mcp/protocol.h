@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "engine/async.h"
 #include "engine/json.h"
+#include "server/ask.h"
 
 #include <jansson.h>
 
@@ -128,8 +129,7 @@ struct mcp_call {
 	struct error why;
 	void (*finish)(struct mcp_call *call, struct execpy_result *result,
 		       const struct error *why);
-	struct execpy_request request;
-	struct execpy_file files[MCP_FILES_MAX];
+	struct ask ask;
 	struct hold hold;
 	struct workspace_list list;
 	struct workspace_get get;
@@ -262,10 +262,10 @@ bool mcp_known_arguments(struct mcp_call *call, const json_t *arguments, const c
 /* A text without a NUL, or NULL. False when it is there and is none. */
 bool mcp_text_argument(struct mcp_call *call, const json_t *arguments, const char *name,
 		       const char **ret_text);
-/* Limits that the arguments name. False when they were refused. */
+/* Limits that the arguments name, and the server's for the others. False when they were
+ * refused. */
 bool mcp_limit_arguments(struct mcp_call *call, const json_t *arguments, bool in_session,
-			 struct execpy_limits *limits);
-struct execpy_limits mcp_limits(const struct limits *limits);
+			 struct execpy_limits *ret_limits);
 
 /* describe.c */
 void mcp_write_tools(struct mcp_server *server, struct json *json);

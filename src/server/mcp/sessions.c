@@ -242,7 +242,6 @@ static void open_session(struct mcp_call *call)
 	const json_t *arguments = json_object_get(call->params, "arguments");
 	const char *template = json_string_value(json_object_get(arguments, "template"));
 	struct execpy_session_options options = {
-		.limits = mcp_limits(&mine->limits),
 		.policy = mine->policy,
 		.template = template ? template : mine->template,
 	};

@@ -7,10 +7,8 @@
 #include "server/mcp/protocol.h"
 
 #include "base/cleanup.h"
-#include "base/memfile.h"
 #include "base/picture.h"
 
-#include <errno.h>
 #include <nettle/base64.h>
 #include <stdio.h>
 #include <string.h>
@@ -170,151 +168,27 @@ bool mcp_known_arguments(struct mcp_call *call, const json_t *arguments, const c
 bool mcp_text_argument(struct mcp_call *call, const json_t *arguments, const char *name,
 		       const char **ret_text)
 {
-	const json_t *value = json_object_get(arguments, name);
+	struct error err = {0};
 
 	*ret_text = NULL;
-	if (!value)
+	if (ask_text(arguments, "", name, ret_text, &err) == 0)
 		return true;
-	if (!json_is_string(value) ||
-	    strlen(json_string_value(value)) != json_string_length(value)) {
-		mcp_tool_error(call, "%s must be a text", name);
-		return false;
-	}
-	*ret_text = json_string_value(value);
-	return true;
-}
-
-/* In the order of the table. */
-static void put_limit(struct execpy_limits *limits, size_t index, uint64_t value)
-{
-	uint64_t *const fields[] = {&limits->time_ms,      &limits->cpu_ms,
-				    &limits->memory_bytes, &limits->processes,
-				    &limits->output_bytes, &limits->disk_bytes};
-
-	/* To the engine 0 is the default, and the most is none at all. */
-	*fields[index] = value == 0 ? UINT64_MAX : value;
-}
-
-struct execpy_limits mcp_limits(const struct limits *limits)
-{
-	struct execpy_limits public = {0};
-
-	for (size_t i = 0; i < limit_count; i++)
-		put_limit(&public, i, limit_get(limits, &limit_infos[i]));
-	return public;
+	mcp_tool_error(call, "%s", err.text);
+	return false;
 }
 
 bool mcp_limit_arguments(struct mcp_call *call, const json_t *arguments, bool in_session,
-			 struct execpy_limits *limits)
+			 struct execpy_limits *ret_limits)
 {
-	const struct mcp_options *options = call->server->options;
-	uint64_t most_cpu = options->ceilings.cpu_ms;
-
-	for (size_t i = 0; i < limit_count; i++) {
-		const struct limit_info *info = &limit_infos[i];
-		const json_t *value = json_object_get(arguments, info->name);
-		uint64_t most = limit_get(&options->ceilings, info);
-		json_int_t number = json_integer_value(value);
-
-		if (!value)
-			continue;
-		if (in_session && (strcmp(info->name, "memory_bytes") == 0 ||
-				   strcmp(info->name, "processes") == 0 ||
-				   strcmp(info->name, "disk_bytes") == 0)) {
-			mcp_tool_error(call,
-				       "%s is the session's own: it is set when it is created",
-				       info->name);
-			return false;
-		}
-		if (!json_is_integer(value) || number < 0 || (uint64_t)number < info->least ||
-		    (uint64_t)number > most) {
-			mcp_tool_error(call, "%s must be an integer from %llu to %llu", info->name,
-				       (unsigned long long)info->least, (unsigned long long)most);
-			return false;
-		}
-		put_limit(limits, i, (uint64_t)number);
-	}
-	/* Who asks for time wants to use it. */
-	if (json_object_get(arguments, "time_ms") && !json_object_get(arguments, "cpu_ms") &&
-	    limits->time_ms > limits->cpu_ms)
-		limits->cpu_ms = limits->time_ms < most_cpu ? limits->time_ms : most_cpu;
-	return true;
-}
-
-static int text_file(const json_t *text, struct error *err)
-{
-	const struct span content = {(const uint8_t *)json_string_value(text),
-				     json_string_length(text)};
-
-	return memfile_write("file", content, err);
-}
-
-static int decoded_file(const json_t *text, struct error *err)
-{
-	size_t length = json_string_length(text);
-	autofree uint8_t *data = malloc(BASE64_DECODE_LENGTH(length) + 1);
-	struct base64_decode_ctx context;
-	size_t decoded = 0;
-
-	if (!data)
-		return fail(err, ENOMEM, "files");
-	base64_decode_init(&context);
-	if (!base64_decode_update(&context, &decoded, data, length, json_string_value(text)) ||
-	    !base64_decode_final(&context))
-		return refuse(err, EINVAL, "content_base64 is not base64");
-	return memfile_write("file", (struct span){data, decoded}, err);
-}
-
-static int take_file(struct mcp_call *call, const json_t *entry, struct error *err)
-{
-	const json_t *path = json_object_get(entry, "path"), *content, *encoded, *value;
-	struct execpy_file *file = &call->files[call->request.file_count];
-	const char *key;
-
-	content = json_object_get(entry, "content");
-	encoded = json_object_get(entry, "content_base64");
-	json_object_foreach(
-		(json_t *)entry, key,
-		value) if (value != path && value != content &&
-			   value != encoded) return refuse(err, EINVAL,
-							   "\"%.60s\" is no part of a file", key);
-	if (!json_is_string(path) || strlen(json_string_value(path)) != json_string_length(path))
-		return refuse(err, EINVAL, "path must be a text");
-	if (json_is_string(content) == json_is_string(encoded) || (content && encoded))
-		return refuse(err, EINVAL, "give it either content or content_base64, a text");
-	file->name = json_string_value(path);
-	file->fd =
-		content ? memfile_write("file",
-					(struct span){(const uint8_t *)json_string_value(content),
-						      json_string_length(content)},
-					err)
-			: decoded_file(encoded, err);
-	if (file->fd < 0)
-		return -err->number;
-	call->request.file_count++;
-	return 0;
-}
-
-static bool take_files(struct mcp_call *call, const json_t *files)
-{
+	const struct ask_rules rules = {.initial = call->server->options->limits,
+					.ceilings = call->server->options->ceilings,
+					.in_session = in_session};
 	struct error err = {0};
-	size_t index;
-	json_t *entry;
 
-	if (!files)
+	if (ask_limits(arguments, "", &rules, ret_limits, &err) == 0)
 		return true;
-	if (!json_is_array(files) || json_array_size(files) > MCP_FILES_MAX) {
-		mcp_tool_error(call, "files must be a list of at most %d", MCP_FILES_MAX);
-		return false;
-	}
-	json_array_foreach(files, index, entry)
-	{
-		if (take_file(call, entry, &err) < 0) {
-			mcp_tool_error(call, "files[%zu]: %s", index, err.text);
-			return false;
-		}
-	}
-	return true;
+	mcp_tool_error(call, "%s", err.text);
+	return false;
 }
 
 static bool take_code(struct mcp_call *call, const json_t *arguments)
@@ -325,26 +199,20 @@ static bool take_code(struct mcp_call *call, const json_t *arguments)
 		mcp_tool_error(call, "code is missing: the Python code, a text");
 		return false;
 	}
-	call->request.code = json_string_value(code);
-	call->request.code_length = json_string_length(code);
+	call->ask.request.code = json_string_value(code);
+	call->ask.request.code_length = json_string_length(code);
 	return true;
 }
 
-static bool take_stdin(struct mcp_call *call, const json_t *arguments)
+static bool take_inputs(struct mcp_call *call, const json_t *arguments)
 {
-	const json_t *text = json_object_get(arguments, "stdin");
 	struct error err = {0};
 
-	if (!text)
+	if (ask_files(&call->ask, arguments, MCP_FILES_MAX, &err) == 0 &&
+	    ask_stdin(&call->ask, arguments, &err) == 0)
 		return true;
-	if (!json_is_string(text)) {
-		mcp_tool_error(call, "stdin must be a text");
-		return false;
-	}
-	call->request.stdin_fd = text_file(text, &err);
-	if (call->request.stdin_fd < 0)
-		mcp_tool_error(call, "stdin: %s", err.text);
-	return call->request.stdin_fd >= 0;
+	mcp_tool_error(call, "%s", err.text);
+	return false;
 }
 
 /* --- the tools -------------------------------------------------------------------------- */
@@ -353,7 +221,7 @@ void mcp_execute(struct mcp_call *call, const json_t *arguments)
 {
 	static const char *const names[] = {"code", "session", "files", "stdin", "template", NULL};
 	const struct mcp_options *options = call->server->options;
-	struct execpy_request *request = &call->request;
+	struct execpy_request *request = &call->ask.request;
 	const struct async what = {0};
 	const char *session, *template;
 	struct error err = {0};
@@ -367,11 +235,8 @@ void mcp_execute(struct mcp_call *call, const json_t *arguments)
 		mcp_tool_error(call, "there is no session %.60s", session);
 		return;
 	}
-	/* A session has its own. */
-	if (!session)
-		request->limits = mcp_limits(&options->limits);
 	if (!mcp_limit_arguments(call, arguments, session != NULL, &request->limits) ||
-	    !take_files(call, json_object_get(arguments, "files")) || !take_stdin(call, arguments))
+	    !take_inputs(call, arguments))
 		return;
 	snprintf(call->session, sizeof call->session, "%s", session ? session : "");
 	request->policy = session ? NULL : options->policy;
@@ -392,7 +257,7 @@ void mcp_check(struct mcp_call *call, const json_t *arguments)
 
 	if (!mcp_known_arguments(call, arguments, names) || !take_code(call, arguments))
 		return;
-	call->request.policy = call->server->options->policy;
+	call->ask.request.policy = call->server->options->policy;
 	call->ran_as = "mcp check_python";
 	call->finish = finish_check;
 	if (mcp_begin(call, &what, &err) < 0)
@@ -435,11 +300,11 @@ void mcp_list_tools(struct mcp_call *call)
 		answer_list(call);
 		return;
 	}
-	call->request.code = mcp_survey;
-	call->request.code_length = mcp_survey_length;
-	call->request.policy = "open";
-	call->request.template = "bare";
-	call->request.limits.time_ms = call->request.limits.cpu_ms = MCP_PROBE_MS;
+	call->ask.request.code = mcp_survey;
+	call->ask.request.code_length = mcp_survey_length;
+	call->ask.request.policy = "open";
+	call->ask.request.template = "bare";
+	call->ask.request.limits.time_ms = call->ask.request.limits.cpu_ms = MCP_PROBE_MS;
 	call->finish = finish_survey;
 	if (mcp_begin(call, &what, &err) < 0)
 		answer_list(call);
