@@ -139,13 +139,8 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 	struct json json = json_stream_writer(&call->stream);
 	const char *reason = result ? execpy_result_reason(result) : NULL;
 
-	call->run = NULL;
-	call->result = result;
-	if (!result) {
-		rest_fail(call, why);
+	if (!rest_take_result(call, "fusion run_code", result, why))
 		return;
-	}
-	rest_count(call->rest, call->tenant, "fusion run_code", &call->ask, result);
 	emit_begin_object(&json);
 	emit_key(&json, "status");
 	emit_string(&json, is_our_failure(result)        ? "SandboxError"
@@ -280,9 +275,7 @@ static void handle_run_code(struct exchange *exchange)
 	}
 	if (!rest_take_slot(call))
 		return;
-	call->run = async_begin(call->rest->server->engine, &call->ask.request, &async, &err);
-	if (!call->run)
-		rest_fail(call, &err);
+	rest_begin(call, &call->ask.request, &async);
 }
 
 static const struct route routes[] = {

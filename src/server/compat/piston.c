@@ -134,13 +134,8 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 	struct rest_call *call = &piston->call;
 	struct json json = json_stream_writer(&call->stream);
 
-	call->run = NULL;
-	call->result = result;
-	if (!result) {
-		rest_fail(call, why);
+	if (!rest_take_result(call, "piston execute", result, why))
 		return;
-	}
-	rest_count(call->rest, call->tenant, "piston execute", &call->ask, result);
 	emit_begin_object(&json);
 	emit_key(&json, "language");
 	emit_string(&json, "python");
@@ -314,9 +309,7 @@ static void handle_execute(struct exchange *exchange)
 	}
 	if (!rest_take_slot(call))
 		return;
-	call->run = async_begin(call->rest->server->engine, &call->ask.request, &async, &err);
-	if (!call->run)
-		rest_fail(call, &err);
+	rest_begin(call, &call->ask.request, &async);
 }
 
 static void handle_runtimes(struct exchange *exchange)

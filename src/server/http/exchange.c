@@ -397,6 +397,19 @@ void exchange_break(struct exchange *exchange)
 	exchange_end(exchange);
 }
 
+void http_write_problem(struct json *json, unsigned status, const char *detail)
+{
+	emit_begin_object(json);
+	emit_key(json, "type");
+	emit_string(json, "about:blank");
+	emit_key(json, "title");
+	emit_string(json, http_reason(status));
+	emit_count(json, "status", status);
+	emit_key(json, "detail");
+	emit_string(json, detail);
+	emit_end_object(json);
+}
+
 void exchange_problem(struct exchange *exchange, unsigned status, const char *format, ...)
 {
 	struct bytes body = {0};
@@ -407,15 +420,7 @@ void exchange_problem(struct exchange *exchange, unsigned status, const char *fo
 	va_start(args, format);
 	vsnprintf(detail, sizeof detail, format, args);
 	va_end(args);
-	emit_begin_object(&json);
-	emit_key(&json, "type");
-	emit_string(&json, "about:blank");
-	emit_key(&json, "title");
-	emit_string(&json, http_reason(status));
-	emit_count(&json, "status", status);
-	emit_key(&json, "detail");
-	emit_text(&json, (struct span){(const uint8_t *)detail, strlen(detail)});
-	emit_end_object(&json);
+	http_write_problem(&json, status, detail);
 	if (body.failed)
 		bytes_free(&body);
 	exchange_respond(exchange, status, "application/problem+json", &body);

@@ -18,6 +18,7 @@
 struct exchange;
 struct server; /* server/server.h */
 struct tenant; /* server/tenant.h */
+struct json;   /* engine/json.h */
 
 enum route_body {
 	ROUTE_NO_BODY, /* a request that brings one is refused */
@@ -75,6 +76,9 @@ void exchange_break(struct exchange *exchange);
  * The detail is one sentence for a person. Ends the response. */
 void exchange_problem(struct exchange *exchange, unsigned status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* The same object as a part of an answer. */
+void http_write_problem(struct json *json, unsigned status, const char *detail);
 
 /* What the client did not take yet. Whoever has more to write pauses above
  * EXCHANGE_HIGH_BYTES and goes on when `drained` says so. */

@@ -122,7 +122,7 @@ static void write_line(struct batch_call *batch, struct item *item)
 		result_write(item->result, &json);
 	} else {
 		emit_key(&json, "problem");
-		rest_write_problem(&json, rest_status(item->why.number), item->why.text);
+		http_write_problem(&json, rest_status(item->why.number), item->why.text);
 	}
 	emit_end_object(&json);
 	bytes_append_text(&batch->call.stream.text, "\n");

@@ -175,19 +175,6 @@ unsigned rest_status(int number)
 	}
 }
 
-void rest_write_problem(struct json *json, unsigned status, const char *detail)
-{
-	emit_begin_object(json);
-	emit_key(json, "type");
-	emit_string(json, "about:blank");
-	emit_key(json, "title");
-	emit_string(json, http_reason(status));
-	emit_count(json, "status", status);
-	emit_key(json, "detail");
-	emit_string(json, detail);
-	emit_end_object(json);
-}
-
 void rest_problem(struct rest_call *call, unsigned status, const char *format, ...)
 {
 	char text[2 * ERROR_TEXT_MAX];
@@ -249,6 +236,34 @@ static void send_more(struct rest_call *call)
 		exchange_end(exchange);
 }
 
+bool rest_take_result(struct rest_call *call, const char *kind, struct execpy_result *result,
+		      const struct error *why)
+{
+	call->run = NULL;
+	call->result = result;
+	if (result)
+		rest_count(call->rest, call->tenant, kind, &call->ask, result);
+	else
+		rest_fail(call, why);
+	return result != NULL;
+}
+
+void rest_send_rest(struct rest_call *call)
+{
+	call->drained = send_more;
+	send_more(call);
+}
+
+void rest_begin(struct rest_call *call, const struct execpy_request *request,
+		const struct async *async)
+{
+	struct error err = {0};
+
+	call->run = async_begin(call->rest->server->engine, request, async, &err);
+	if (!call->run)
+		rest_fail(call, &err);
+}
+
 void rest_send(struct rest_call *call, unsigned status, const char *media_type)
 {
 	struct exchange *exchange = call->exchange;
@@ -266,6 +281,5 @@ void rest_send(struct rest_call *call, unsigned status, const char *media_type)
 		return;
 	}
 	exchange_begin(exchange, status, media_type, -1);
-	call->drained = send_more;
-	send_more(call);
+	rest_send_rest(call);
 }

@@ -167,21 +167,6 @@ static void tell_rest(struct events *events, struct execpy_result *result)
 		tell_display(events, result->displays[events->displays]);
 }
 
-static void finish(struct rest_call *call)
-{
-	struct exchange *exchange = call->exchange;
-	bool failed;
-
-	if (!rest_pump(exchange, &call->stream))
-		return;
-	failed = call->stream.text.failed != 0;
-	rest_call_free(call);
-	if (failed)
-		exchange_break(exchange);
-	else
-		exchange_end(exchange);
-}
-
 void events_end(struct events *events)
 {
 	struct rest_call *call = events->call;
@@ -195,8 +180,7 @@ void events_end(struct events *events)
 	bytes_append_text(&call->stream.text, "\n\n");
 	if (call->stream.parts.failed)
 		call->stream.text.failed = -ENOMEM;
-	call->drained = finish;
-	finish(call);
+	rest_send_rest(call);
 }
 
 void events_fail(struct events *events, const struct error *why)
@@ -212,7 +196,7 @@ void events_fail(struct events *events, const struct error *why)
 		return;
 	}
 	json = begin_event(events, "problem", &out);
-	rest_write_problem(&json, status, why->text);
+	http_write_problem(&json, status, why->text);
 	end_event(events, &out);
 	exchange = call->exchange;
 	rest_call_free(call);

@@ -96,12 +96,9 @@ static void hold(struct file_call *files, int (*use)(void *, int, struct error *
 	struct rest_call *call = &files->call;
 	const struct async async = {
 		.session = call->session, .hold = &call->hold, .done = on_held, .user = files};
-	struct error err = {0};
 
 	call->hold = (struct hold){.use = use, .user = what, .changes = changes};
-	call->run = async_begin(call->rest->server->engine, NULL, &async, &err);
-	if (!call->run)
-		rest_fail(call, &err);
+	rest_begin(call, NULL, &async);
 }
 
 /* --- the list ---------------------------------------------------------------------- */

@@ -59,10 +59,16 @@ void rest_problem(struct rest_call *call, unsigned status, const char *format, .
 	__attribute__((format(printf, 3, 4)));
 void rest_fail(struct rest_call *call, const struct error *why);
 void rest_done(struct rest_call *call); /* 204 */
-/* A problem that is a part of an answer. */
-void rest_write_problem(struct json *json, unsigned status, const char *detail);
 /* What stands in the stream, which is one JSON text; at once or piece by piece. */
 void rest_send(struct rest_call *call, unsigned status, const char *media_type);
+/* What stands in the stream, behind a response that has begun; the call is gone then. */
+void rest_send_rest(struct rest_call *call);
+/* Begins what the call asks for, in call->run; answers when it cannot. */
+void rest_begin(struct rest_call *call, const struct execpy_request *request,
+		const struct async *async);
+/* The call's run is over: counts it. False without a result, which was answered. */
+bool rest_take_result(struct rest_call *call, const char *kind, struct execpy_result *result,
+		      const struct error *why);
 /* Sends more of a response that has begun, as much as the client takes now. True when
  * all of the stream is sent. */
 bool rest_pump(struct exchange *exchange, struct json_stream *stream);

@@ -64,13 +64,8 @@ static void on_judged(void *user, struct execpy_result *result, const struct err
 	const char *text;
 	size_t length;
 
-	call->run = NULL;
-	call->result = result;
-	if (!result) {
-		rest_fail(call, why);
+	if (!rest_take_result(call, run->kind, result, why))
 		return;
-	}
-	rest_count(call->rest, call->tenant, run->kind, &call->ask, result);
 	if (!result->has_verdict) {
 		rest_problem(call, 503, "the code was not checked: %s",
 			     execpy_result_reason(result));
@@ -100,9 +95,7 @@ static void begin(struct run_call *run, struct async *async)
 		rest_fail(call, &err);
 		return;
 	}
-	call->run = async_begin(call->rest->server->engine, &call->ask.request, async, &err);
-	if (!call->run)
-		rest_fail(call, &err);
+	rest_begin(call, &call->ask.request, async);
 }
 
 static void handle_run(struct run_call *run)
