@@ -9,6 +9,7 @@ import json
 import re
 import socket
 import ssl
+import time
 from dataclasses import dataclass, field
 
 from .daemon import Daemon
@@ -19,6 +20,13 @@ SECONDS = 10.0
 
 class Malformed(Exception):
     """What came is no series of responses."""
+
+
+def wait_until(what, seconds=20):
+    deadline = time.monotonic() + seconds * SLOW
+    while not what():
+        assert time.monotonic() < deadline, "it does not come to be"
+        time.sleep(0.02)
 
 
 @dataclass

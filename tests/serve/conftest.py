@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemons that serve HTTP, and their clients."""
 import contextlib
+import hashlib
 import re
 import shutil
 import time
 
 import pytest
 
-from harness.daemon import Daemon, below, configuration
+from harness.daemon import Daemon, configuration
 from harness.rest import Client, Contract
 
 TEMPLATES = {"bare": (4, 4), "plot": (1, 1)}
@@ -36,13 +37,28 @@ class Server:
     @property
     def process(self):
         """Of the server itself."""
-        found = [pid for pid in below(self.daemon.pid) if b"execpy-server" in
-                 open(f"/proc/{pid}/cmdline", "rb").read()]
-        assert len(found) == 1, found
-        return found[0]
+        pid, = self.daemon.roles()["server"]
+        return pid
 
     def close(self):
         self.daemon.close()
+
+
+@contextlib.contextmanager
+def keyed_server(product, name, secrets, limits, text=""):
+    """A server with a key for each name of `secrets`, and what `limits` says of it."""
+    place = product.directory(name)
+    lines = ["keys:\n"]
+    for tenant, secret in secrets.items():
+        hashed = hashlib.sha256(secret.encode()).hexdigest()
+        lines.append(f"  - name: {tenant}\n    sha256: {hashed}\n{limits[tenant]}")
+    keys = place / "keys.yaml"
+    keys.write_text("".join(lines))
+    keys.chmod(0o600)
+    server = Server(product, place, f"keys: {keys}\n{text}" + configuration({"bare": (2, 4)}))
+    yield server
+    server.close()
+    shutil.rmtree(place, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,10 @@ import signal
 import ssl
 import stat
 import subprocess
-import time
 
 import pytest
 
-from harness.product import SLOW
-from harness.web import listen_to, request
+from harness.web import listen_to, request, wait_until
 
 RUN = json.dumps({"code": "print(55)", "policy": "open"}).encode()
 JSON = {"Content-Type": "application/json"}
@@ -183,7 +181,7 @@ def test_keys_are_read_again(serve_web, product, place):
         keys_file(place, product, {"new": ("new-key", []), "kept": ("kept-key", [])})
         web.daemon.process.send_signal(signal.SIGHUP)
         assert web.daemon.says("serving on", 2)
-        wait_for(lambda: web.ask("/metrics", key="new-key").status == 200)
+        wait_until(lambda: web.ask("/metrics", key="new-key").status == 200)
         assert web.ask("/metrics", key="old-key").status == 401
         assert web.ask("/metrics", key="kept-key").status == 200
         connection.sendall(request(headers={"Connection": "close"}))
@@ -215,18 +213,11 @@ def test_policies_of_its_own(serve_web, product, place):
     (place / "lab.yaml").write_text("name: lab\nprofile: standard\nmodules: {math: allow}\n")
     web.daemon.process.send_signal(signal.SIGHUP)
     assert web.daemon.says("serving on", 2)
-    wait_for(lambda: check("a-key", "lab").json["decision"] == "allow")
+    wait_until(lambda: check("a-key", "lab").json["decision"] == "allow")
     (place / "lab.yaml").write_text("name: open\nprofile: standard\n")
     web.daemon.process.send_signal(signal.SIGHUP)
     assert web.daemon.says("is that of a built-in policy")
     assert check("a-key", "lab").json["decision"] == "allow"
-
-
-def wait_for(what, seconds=20):
-    deadline = time.monotonic() + seconds * SLOW
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 # -- pages of other sites -----------------------------------------------------------------------

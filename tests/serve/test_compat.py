@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the APIs of others have in common: off by default, their policy, keys' ceilings."""
-import hashlib
-import shutil
-
 import pytest
 
 from harness.compat import CompatClient
-from harness.daemon import Daemon, configuration
+from harness.daemon import Daemon
 
-from conftest import Server
+from conftest import keyed_server
 
 SECRETS = {name: "execpy_" + letter * 43 for name, letter in
            (("ada", "a"), ("bob", "b"), ("eve", "e"))}
@@ -19,19 +16,9 @@ PISTON = {"language": "python", "version": "*"}
 
 @pytest.fixture(scope="module")
 def keyed(product):
-    place = product.directory("serve-compat-keys")
-    lines = ["keys:\n"]
-    for name, secret in SECRETS.items():
-        hashed = hashlib.sha256(secret.encode()).hexdigest()
-        lines.append(f"  - name: {name}\n    sha256: {hashed}\n{LIMITS[name]}")
-    keys = place / "keys.yaml"
-    keys.write_text("".join(lines))
-    keys.chmod(0o600)
-    server = Server(product, place, f"keys: {keys}\ncompat: [e2b, piston]\n"
-                    "compat_policy: strict\n" + configuration({"bare": (2, 4)}))
-    yield server
-    server.close()
-    shutil.rmtree(place, ignore_errors=True)
+    with keyed_server(product, "serve-compat-keys", SECRETS, LIMITS,
+                      "compat: [e2b, piston]\ncompat_policy: strict\n") as server:
+        yield server
 
 
 @pytest.fixture

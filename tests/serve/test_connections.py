@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.product import SLOW
-from harness.web import listen_to, request, responses
+from harness.web import listen_to, request, responses, wait_until
 
 CLOSE = {"Connection": "close"}
 
@@ -29,13 +29,6 @@ def run_request(code, headers=(), **more):
 
 def running(web):
     return web.daemon.status()["running"]
-
-
-def wait_until(what, seconds=20):
-    deadline = time.monotonic() + seconds * SLOW
-    while not what():
-        assert time.monotonic() < deadline, "it does not come to be"
-        time.sleep(0.02)
 
 
 # -- several requests ---------------------------------------------------------------------------

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keys may have over REST, and that those of one never see what is another's."""
-import hashlib
 import json
-import shutil
 import threading
 import time
 
 import pytest
 
-from harness.daemon import configuration
 from harness.rest import Client
 
-from conftest import Server
+from conftest import keyed_server
 
 MIB = 1 << 20
 SECRETS = {"ada": "execpy_" + "a" * 43, "bob": "execpy_" + "b" * 43, "eve": "execpy_" + "e" * 43}
@@ -24,18 +21,8 @@ LIMITS = {
 
 @pytest.fixture(scope="module")
 def keyed(product):
-    place = product.directory("serve-keys")
-    lines = ["keys:\n"]
-    for name, secret in SECRETS.items():
-        hashed = hashlib.sha256(secret.encode()).hexdigest()
-        lines.append(f"  - name: {name}\n    sha256: {hashed}\n{LIMITS[name]}")
-    keys = place / "keys.yaml"
-    keys.write_text("".join(lines))
-    keys.chmod(0o600)
-    server = Server(product, place, f"keys: {keys}\n" + configuration({"bare": (2, 4)}))
-    yield server
-    server.close()
-    shutil.rmtree(place, ignore_errors=True)
+    with keyed_server(product, "serve-keys", SECRETS, LIMITS) as server:
+        yield server
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from harness.host import need
 from harness.daemon import configuration
 from harness.product import SLOW
-from harness.web import listen_to, request, responses
+from harness.web import listen_to, request, responses, wait_until
 
 JSON = {"Content-Type": "application/json"}
 
@@ -28,13 +28,6 @@ def run_body(code, **more):
 
 def ask_run(web, code, **more):
     return web.ask("/v1/run", "POST", run_body(code, **more), JSON, seconds=60)
-
-
-def wait_until(what, seconds=20):
-    deadline = time.monotonic() + seconds * SLOW
-    while not what():
-        assert time.monotonic() < deadline, "it does not come to be"
-        time.sleep(0.02)
 
 
 def status_of(pid):
