@@ -15,11 +15,14 @@
 #include <histedit.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 enum {
 	HISTORY_LINES_MAX = 1000,
@@ -32,7 +35,8 @@ struct shell_line {
 	History *history;
 	const char *prompt;
 	char path[PATH_MAX]; /* of the history; "": none */
-	char *text;          /* without an editor: getline's */
+	FILE *input;         /* without an editor: standard input, and getline's buffer */
+	char *text;
 	size_t capacity;
 };
 
@@ -119,6 +123,56 @@ static void remember(struct shell_line *line, const char *text, size_t length)
 
 /* --- lines ---------------------------------------------------------------------- */
 
+/* read(2) from standard input that no signal slips past: it ends with EINTR also when the
+ * signal came just before it. */
+static ssize_t read_input(void *unused, char *buffer, size_t size)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	sigset_t blocked, before;
+	ssize_t length = -1;
+	int error;
+
+	(void)unused;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGTERM);
+	sigaddset(&blocked, SIGHUP);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	if (shell_interrupted() || shell_ended_by())
+		errno = EINTR;
+	else if (ppoll(&input, 1, NULL, &before) >= 0)
+		length = read(STDIN_FILENO, buffer, size);
+	error = errno;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	return length;
+}
+
+/* The editor's next character, as EL_GETCFN wants it: 1; 0 at the end of input, -1 with
+ * errno. What is no character is left out, as libedit itself does. */
+static int read_character(EditLine *editor, wchar_t *ret_character)
+{
+	mbstate_t state = {0};
+
+	(void)editor;
+	for (;;) {
+		char byte;
+		ssize_t length = read_input(NULL, &byte, 1);
+
+		if (length <= 0)
+			return (int)length;
+		switch (mbrtowc(ret_character, &byte, 1, &state)) {
+		case (size_t)-2: /* more of it comes */
+			break;
+		case (size_t)-1:
+			state = (mbstate_t){0};
+			break;
+		default:
+			return 1;
+		}
+	}
+}
+
 static int open_editor(struct shell_line *line)
 {
 	HistEvent event;
@@ -138,6 +192,7 @@ static int open_editor(struct shell_line *line)
 	else
 		line->path[0] = '\0';
 	el_set(line->editor, EL_CLIENTDATA, line);
+	el_set(line->editor, EL_GETCFN, read_character);
 	el_set(line->editor, EL_PROMPT, tell_prompt);
 	el_set(line->editor, EL_EDITOR, "emacs");
 	el_set(line->editor, EL_HIST, history, line->history);
@@ -148,11 +203,19 @@ static int open_editor(struct shell_line *line)
 	return 0;
 }
 
+static int open_plain(struct shell_line *line)
+{
+	line->input = fopencookie(NULL, "r", (cookie_io_functions_t){.read = read_input});
+	return line->input ? 0 : -ENOMEM;
+}
+
 struct shell_line *shell_line_open(bool interactive)
 {
 	struct shell_line *line = calloc(1, sizeof *line);
 
-	if (!line || !interactive || open_editor(line) == 0)
+	if (!line)
+		return NULL;
+	if (interactive ? open_editor(line) == 0 : open_plain(line) == 0)
 		return line;
 	line->path[0] = '\0';
 	shell_line_close(line);
@@ -164,7 +227,7 @@ static int read_plain(struct shell_line *line, struct span *ret_text)
 	ssize_t length;
 
 	errno = 0;
-	length = getline(&line->text, &line->capacity, stdin);
+	length = getline(&line->text, &line->capacity, line->input);
 	if (length < 0)
 		return errno ? -errno : 0;
 	if (length > 0 && line->text[length - 1] == '\n')
@@ -204,6 +267,8 @@ void shell_line_close(struct shell_line *line)
 		el_end(line->editor);
 	if (line->history)
 		history_end(line->history);
+	if (line->input)
+		fclose(line->input);
 	free(line->text);
 	free(line);
 }

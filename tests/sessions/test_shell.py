@@ -263,6 +263,16 @@ def test_control_c_drops_the_line(terminal):
     assert shell.end() == 0
 
 
+def test_control_c_at_any_moment_of_a_line(terminal):
+    """Also when it comes between two characters, while nothing is read."""
+    shell = terminal()
+    for n in range(300):
+        shell.type("word"[: 1 + n % 4])
+        shell.type(CONTROL_C)
+        shell.await_(">>> ")
+    assert shell.ask("20 + 1") == "21\n"
+
+
 def test_control_c_interrupts_the_run(terminal):
     shell = terminal("--time", "60s", "--cpu", "60s")
     assert shell.ask("x = [1]") == ""
