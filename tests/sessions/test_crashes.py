@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from conftest import Refused
+from conftest import PROCESSES, Refused
 
 # What ends a run: the code, its status, and one thing of its result.
 CRASHES = {
@@ -87,14 +87,14 @@ def test_one_that_waits_ahead_of_need(session):
 def test_the_one_that_waits_is_killed(session):
     """By code, as it may be: then a return takes the longer way."""
     # Of the session's processes the kernel would take none but runners first.
-    session.ok("import os\nx = 1\ndef waiting():\n"
-               "    return [int(p) for p in os.listdir('/proc') if p.isdigit() and "
-               "int(p) not in (1, os.getpid()) and open(f'/proc/{p}/oom_score_adj').read() == '1000\\n']")
+    session.ok(PROCESSES + "x = 1\ndef waiting():\n"
+               "    return [pid for pid in pids() if pid not in (1, os.getpid()) and "
+               "look(pid, 'oom_score_adj') == '1000\\n']")
     assert session.value("waiting()") == "[]"
     for _ in range(3):
         session.run("os._exit(7)")
         until = time.monotonic() + 60
-        while session.value("killed = waiting()\nfor p in killed: os.kill(p, 9)\nkilled") == "[]":
+        while session.value("[pid for pid in waiting() if kill(pid)]") == "[]":
             assert time.monotonic() < until
             time.sleep(0.05)
         assert session.run("x = 2\nos._exit(7)")["session"]["restored"] is True
@@ -102,13 +102,12 @@ def test_the_one_that_waits_is_killed(session):
 
 
 def test_children_of_a_run_that_crashes_beside_one_that_waits(session):
-    session.ok("import os, subprocess")
+    session.ok(PROCESSES + "import subprocess")
     for _ in range(3):
         result = session.run("subprocess.Popen(['sleep', '100'])\nos._exit(7)")
         assert result["session"]["lost"] == ["1 child process"]
         time.sleep(0.05)
-        assert session.value("[open(f'/proc/{p}/comm').read() for p in os.listdir('/proc') "
-                             "if p.isdigit()].count('sleep\\n')") == "0"
+        assert session.value("[look(pid, 'comm') for pid in pids()].count('sleep\\n')") == "0"
 
 
 @pytest.mark.parametrize("deaths", (2, 1000))

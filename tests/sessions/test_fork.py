@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from conftest import Refused
+from conftest import PROCESSES, Refused
 
 WRITE = "def write(name, text):\n    with open(name, 'w') as file: file.write(text)\n"
 
@@ -208,12 +208,11 @@ def test_shared_memory_and_memfds(session):
 
 
 def test_neither_sees_the_others_processes(session):
-    session.ok("import os, signal, subprocess\nchild = subprocess.Popen(['/bin/sleep', '100'])\n"
+    session.ok(PROCESSES + "import signal, subprocess\nchild = subprocess.Popen(['/bin/sleep', '100'])\n"
                "mine = os.getpid()")
     session, branch = both(session)
     assert branch.value("os.getpid() != mine") == "True"
-    assert branch.value("sorted(int(p) for p in os.listdir('/proc') if p.isdigit() and "
-                        "open(f'/proc/{p}/comm').read() == 'sleep\\n')") == "[]"
+    assert branch.value("[pid for pid in pids() if look(pid, 'comm') == 'sleep\\n']") == "[]"
     names = "[os.readlink(f'/proc/self/ns/{n}') for n in ('user', 'pid', 'mnt', 'ipc', 'uts', 'cgroup')]"
     one, other = (eval(s.value(names)) for s in (session, branch))
     assert not set(one[:5]) & set(other[:5]), (one, other)
