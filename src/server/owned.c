@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum {
+	RECOUNT_AT = 64, /* and whenever there are twice as many and so many more */
+};
+
 struct owned_session {
 	struct owned_session *next; /* opened later */
 	struct tenant *tenant;
@@ -73,8 +77,21 @@ void owned_drop(struct server *server, const char *id)
 	free(session);
 }
 
-void owned_keep(struct server *server, char (*ids)[EXECPY_SESSION_ID_MAX], size_t id_count,
-		const struct execpy_session_info *infos, size_t count)
+bool owned_should_count(const struct tenant *tenant, unsigned more)
+{
+	unsigned recount = tenant->sessions_recount ? tenant->sessions_recount : RECOUNT_AT;
+
+	return (tenant->sessions_max > 0 && tenant->sessions + more > tenant->sessions_max) ||
+	       tenant->sessions >= recount;
+}
+
+void owned_counted(struct tenant *tenant)
+{
+	tenant->sessions_recount = 2 * tenant->sessions + RECOUNT_AT;
+}
+
+void owned_keep(struct server *server, struct tenant *tenant, char (*ids)[EXECPY_SESSION_ID_MAX],
+		size_t id_count, const struct execpy_session_info *infos, size_t count)
 {
 	for (size_t i = 0; i < id_count; i++) {
 		size_t at = 0;
@@ -84,6 +101,7 @@ void owned_keep(struct server *server, char (*ids)[EXECPY_SESSION_ID_MAX], size_
 		if (at == count)
 			owned_drop(server, ids[i]);
 	}
+	owned_counted(tenant);
 }
 
 void owned_free(struct server *server)

@@ -11,9 +11,13 @@ size_t owned_ids(struct server *server, const struct tenant *tenant,
 		 char (**ret_ids)[EXECPY_SESSION_ID_MAX]);
 void owned_add(struct server *server, struct tenant *tenant, const char *id);
 void owned_drop(struct server *server, const char *id);
-/* Drops those of these ids that are not among the living. */
-void owned_keep(struct server *server, char (*ids)[EXECPY_SESSION_ID_MAX], size_t id_count,
-		const struct execpy_session_info *infos, size_t count);
+/* Drops those of these ids of a tenant that are not among the living. */
+void owned_keep(struct server *server, struct tenant *tenant, char (*ids)[EXECPY_SESSION_ID_MAX],
+		size_t id_count, const struct execpy_session_info *infos, size_t count);
+/* Whether to ask first which of them live, before the tenant gets so many more: some that
+ * are counted may have ended by themselves. owned_counted() is due when that was done. */
+bool owned_should_count(const struct tenant *tenant, unsigned more);
+void owned_counted(struct tenant *tenant);
 void owned_free(struct server *server);
 /* Without keys there is one tenant, and all of the daemon's sessions are its. */
 bool owned_all(const struct server *server, const struct tenant *tenant);

@@ -18,11 +18,24 @@ struct tenant {
 	unsigned runs_max, sessions_max; /* at once; 0: as many as the daemon has */
 	unsigned rate;                   /* requests a minute; 0: any */
 	unsigned runs, sessions;         /* now */
+	unsigned sessions_coming;        /* for which room was taken */
+	unsigned sessions_recount;       /* when so many are counted: some may have ended */
 };
 
 /* Counts a run; false when it has as many as it may. tenant_end_run() is due then. */
 bool tenant_begin_run(struct tenant *tenant);
 void tenant_end_run(struct tenant *tenant);
+
+/* Room for sessions that are asked for and are not there yet. All zero: none. */
+struct session_room {
+	struct tenant *tenant;
+	unsigned count;
+};
+
+/* False when it would have more sessions than it may. The room is the caller's then, to be
+ * left when they are there (owned_add() counts them) or will not come to be. */
+bool tenant_take_room(struct tenant *tenant, unsigned count, struct session_room *ret_room);
+void tenant_leave_room(struct session_room *room);
 
 /* All of them: those of the keys, or without keys the one who may do everything. A tenant
  * that was named once stays where it is, also when its key is taken away: what it has

@@ -4,11 +4,13 @@
 Answers are taken apart by a reader of our own, which forgives nothing: what a lenient client
 would let pass is what these tests look for.
 """
+import concurrent.futures
 import contextlib
 import json
 import re
 import socket
 import ssl
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -27,6 +29,18 @@ def wait_until(what, seconds=20):
     while not what():
         assert time.monotonic() < deadline, "it does not come to be"
         time.sleep(0.02)
+
+
+def at_once(calls):
+    """What each of these calls gives, all made at the same moment."""
+    ready = threading.Barrier(len(calls))
+
+    def make(call):
+        ready.wait(30)
+        return call()
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result() for future in [pool.submit(make, call) for call in calls]]
 
 
 @dataclass

@@ -10,6 +10,7 @@ import pytest
 
 from conftest import Failed
 from harness.daemon import Daemon, configuration
+from harness.web import at_once
 from web import Web
 
 pytestmark = pytest.mark.cold  # it has a daemon of its own
@@ -92,6 +93,10 @@ def test_sessions_are_counted(tenants):
     session = opened(second)
     asked = second.tool("python_session", action="create").result
     assert asked["isError"] is True and "which is the most" in asked["content"][0]["text"]
+    end(second, session)
+    asked = at_once([lambda: second.tool("python_session", action="create").result] * 6)
+    assert [a["isError"] for a in asked].count(False) == 1
+    session, = (a["structuredContent"]["sessions"][0]["id"] for a in asked if not a["isError"])
     end(second, session)
     end(second, opened(second))
 

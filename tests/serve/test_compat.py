@@ -4,6 +4,7 @@ import pytest
 
 from harness.compat import CompatClient
 from harness.daemon import Daemon
+from harness.web import at_once
 
 from conftest import keyed_server
 
@@ -112,4 +113,6 @@ def test_as_many_as_it_may(tenant):
     # A session that ended by itself counts no more.
     default = bob.get("/contexts").json[0]["id"]
     assert bob.delete(f"/v1/sessions/{default}").status == 204
-    assert bob.post("/contexts", {}).status == 200
+    others = [tenant("bob") for _ in range(6)]
+    answers = at_once([lambda c=client: c.post("/contexts", {}) for client in others])
+    assert sorted(a.status for a in answers) == [200] + [429] * 5

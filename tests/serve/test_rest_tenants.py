@@ -7,6 +7,7 @@ import time
 import pytest
 
 from harness.rest import Client
+from harness.web import at_once, wait_until
 
 from conftest import keyed_server
 
@@ -138,6 +139,46 @@ def test_as_many_sessions_as_it_may(tenant):
     bob.delete(second)
     bob.delete(fourth)
     assert bob.get("/v1/info").json["tenant"]["sessions"] == 0
+
+
+def test_as_many_sessions_as_it_may_of_those_asked_for_at_once(tenant):
+    clients = [tenant("bob") for _ in range(8)]
+    for _ in range(3):
+        answers = at_once([lambda c=client: c.post("/v1/sessions", {}) for client in clients])
+        assert sorted(answer.status for answer in answers) == [201] * 2 + [429] * 6
+        first, second = (a.headers["Location"] for a in answers if a.status == 201)
+        clients[0].delete(second)
+        answers = at_once([lambda c=client: c.post(first + "/fork", {"n": 1}) for client in clients])
+        made = [a.json["sessions"][0]["id"] for a in answers if a.status == 201]
+        assert len(made) == 1 and {a.status for a in answers} <= {201, 409, 429}, answers
+        for place in (first, f"/v1/sessions/{made[0]}"):
+            assert clients[0].delete(place).status == 204
+
+
+def test_room_for_a_session_is_given_back(tenant, keyed):
+    """By a client that goes away while it is made."""
+    for _ in range(6):
+        client = tenant("bob")
+        client.connection.request("POST", "/v1/sessions", "{}", client.headers(None, {}))
+        client.close()
+    bob = tenant("bob")
+    wait_until(lambda: keyed.daemon.status()["sessions"] == 0)
+    for place in [bob.open(), bob.open()]:
+        assert bob.delete(place).status == 204
+
+
+def test_sessions_that_ended_are_not_counted_for_ever(tenant):
+    """Also where the key has no ceiling, and nobody looks."""
+    ada = tenant("ada")
+    before = len(ada.get("/v1/sessions").json["sessions"])
+    for _ in range(64 - before):
+        place = ada.open(idle_ttl_ms=1000)
+    assert ada.get("/v1/info").json["tenant"]["sessions"] == 64
+    wait_until(lambda: ada.get(place).json["state"] == "ended")
+    time.sleep(0.5)
+    place = ada.open()
+    assert ada.get("/v1/info").json["tenant"]["sessions"] <= before + 2
+    ada.delete(place)
 
 
 def test_many_tenants_at_once(contract, keyed):

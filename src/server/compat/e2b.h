@@ -48,6 +48,7 @@ struct e2b_context {
 	uint64_t executions;
 	struct limits limits;
 	const char *policy;
+	struct session_room room; /* until its session is there */
 	enum e2b_step step;
 	struct asking *asking; /* of the step, as the next three */
 	struct run *run;

@@ -94,6 +94,7 @@ static void tell_waiting(struct e2b_context *context, bool is_ready, const struc
 void e2b_forget(struct e2b_context *context)
 {
 	TAILQ_REMOVE(&context->compat->contexts, context, entry);
+	tenant_leave_room(&context->room);
 	async_abandon_asking(context->asking);
 	async_abandon(context->run);
 	ask_free(&context->ask);
@@ -105,6 +106,7 @@ void e2b_forget(struct e2b_context *context)
 static void fail_context(struct e2b_context *context, const struct error *why)
 {
 	context->closing = true;
+	tenant_leave_room(&context->room);
 	tell_waiting(context, false, why);
 	take_step(context, E2B_END);
 }
@@ -143,6 +145,7 @@ static void is_open(struct e2b_context *context, const struct execpy_session_inf
 	snprintf(context->session, sizeof context->session, "%s", info->id);
 	if (!context->id[0])
 		snprintf(context->id, sizeof context->id, "%s", info->id);
+	tenant_leave_room(&context->room);
 	owned_add(context->compat->server, context->tenant, info->id);
 	context->executions = 0;
 	take_step(context, E2B_RESTORE);
@@ -159,7 +162,8 @@ static void on_asked(void *user, const struct execpy_session_info *infos, size_t
 	if (context->step == E2B_COUNT) {
 		id_count = owned_ids(context->compat->server, context->tenant, &ids);
 		if (ids && !why->number)
-			owned_keep(context->compat->server, ids, id_count, infos, count);
+			owned_keep(context->compat->server, context->tenant, ids, id_count, infos,
+				   count);
 		free(ids);
 		take_step(context, E2B_OPEN);
 	} else if (context->step == E2B_INTERRUPT) {
@@ -214,12 +218,12 @@ static void open_session(struct e2b_context *context)
 		.template = context->plain ? NULL : "plot",
 	};
 	const struct session_question question = {.kind = SESSION_ASK_OPEN, .options = &options};
-	const struct tenant *tenant = context->tenant;
 	struct error err = {0};
 
-	if (tenant->sessions_max && tenant->sessions >= tenant->sessions_max) {
+	tenant_leave_room(&context->room); /* of a try before */
+	if (!tenant_take_room(context->tenant, 1, &context->room)) {
 		refuse(&err, EMFILE, "you have as many sessions as you may: %u",
-		       tenant->sessions_max);
+		       context->tenant->sessions_max);
 		fail_context(context, &err);
 		return;
 	}
@@ -390,9 +394,7 @@ struct e2b_context *e2b_new(struct compat *compat, struct rest_call *call, const
 	TAILQ_INIT(&context->waiting);
 	take_directory(context, cwd);
 	TAILQ_INSERT_TAIL(&compat->contexts, context, entry);
-	/* Some of those that are counted may have ended by themselves. */
-	context->step = tenant->sessions_max && tenant->sessions >= tenant->sessions_max ? E2B_COUNT
-											 : E2B_OPEN;
+	context->step = owned_should_count(tenant, 1) ? E2B_COUNT : E2B_OPEN;
 	return context;
 }
 

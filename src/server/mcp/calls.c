@@ -6,7 +6,6 @@
  * gone. What is over is noted from the loop and gone on with between its turns, since
  * the next step may begin something (engine/async.h). */
 #include "server/mcp/protocol.h"
-#include "server/tenant.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -67,6 +66,7 @@ static void end_count(struct mcp_call *call)
 void mcp_call_free(struct mcp_call *call)
 {
 	end_count(call);
+	tenant_leave_room(&call->room);
 	TAILQ_REMOVE(&call->client->calls, call, entry);
 	call->client->call_count--;
 	if (call->over)

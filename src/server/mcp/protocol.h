@@ -13,11 +13,11 @@
 #include "engine/async.h"
 #include "engine/json.h"
 #include "server/ask.h"
+#include "server/tenant.h"
 
 #include <jansson.h>
 
 struct server; /* server/server.h */
-struct tenant; /* server/tenant.h */
 
 #define MCP_STATELESS_REVISION "2026-07-28"
 #define MCP_META_REVISION      "io.modelcontextprotocol/protocolVersion"
@@ -117,6 +117,7 @@ struct mcp_call {
 	const char *ran_as; /* for records: "mcp execute_python"; NULL: not for a client's code */
 	bool check_only;
 	bool counted; /* as one of the tenant's runs */
+	struct session_room room;
 	struct opening *opening;
 	struct execpy_session_info opened; /* id "": none was */
 	struct asking *asking;

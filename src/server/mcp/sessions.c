@@ -165,13 +165,26 @@ bool mcp_collect_sessions(struct mcp_call *call)
 	return call->ids != NULL;
 }
 
-static bool has_most(const struct mcp_server *server)
+/* Whether to ask first which of those that are counted live. */
+static bool should_count(const struct mcp_server *server, unsigned more)
 {
-	const struct tenant *tenant = server->tenant;
+	if (server->tenant)
+		return owned_should_count(server->tenant, more);
+	return server->session_count + more > MCP_SESSIONS_MAX;
+}
 
-	if (!tenant)
-		return server->session_count >= MCP_SESSIONS_MAX;
-	return tenant->sessions_max && tenant->sessions >= tenant->sessions_max;
+static bool take_room(struct mcp_call *call, unsigned count)
+{
+	struct mcp_server *server = call->server;
+
+	if (server->tenant)
+		return tenant_take_room(server->tenant, count, &call->room);
+	return server->session_count + count <= MCP_SESSIONS_MAX;
+}
+
+static size_t most(const struct mcp_server *server)
+{
+	return server->tenant ? server->tenant->sessions_max : MCP_SESSIONS_MAX;
 }
 
 /* --- the actions ---------------------------------------------------------------------- */
@@ -187,6 +200,8 @@ static void forget_ended(struct mcp_call *call)
 		if (at == call->info_count)
 			mcp_forget_session(call->server, call->ids[i]);
 	}
+	if (call->server->tenant)
+		owned_counted(call->server->tenant);
 }
 
 /* Asks which of the sessions in the list live; `finish` goes on. */
@@ -231,6 +246,7 @@ static void finish_create(struct mcp_call *call, struct execpy_result *result,
 		mcp_tool_error(call, "%s", why->text);
 		return;
 	}
+	tenant_leave_room(&call->room);
 	remember_session(call->server, &call->opened);
 	answer(call, "", &call->opened, 1);
 }
@@ -249,22 +265,22 @@ static void open_session(struct mcp_call *call)
 
 	if (!mcp_limit_arguments(call, arguments, false, &options.limits))
 		return;
+	if (!take_room(call, 1)) {
+		mcp_tool_error(call, "there are %zu sessions already, which is the most: end one",
+			       most(call->server));
+		return;
+	}
 	call->finish = finish_create;
 	if (mcp_begin_session(call, &options, &err) < 0)
 		mcp_tool_error(call, "%s", err.text);
 }
 
-/* Some of those that are counted may have ended by themselves. */
 static void finish_counting(struct mcp_call *call, struct execpy_result *result,
 			    const struct error *why)
 {
 	if (why->number == 0)
 		forget_ended(call);
-	if (has_most(call->server))
-		mcp_tool_error(call, "there are %zu sessions already, which is the most: end one",
-			       call->id_count);
-	else
-		open_session(call);
+	open_session(call);
 }
 
 static void finish_act(struct mcp_call *call, struct execpy_result *result, const struct error *why)
@@ -299,6 +315,7 @@ static void finish_fork(struct mcp_call *call, struct execpy_result *result,
 		finish_act(call, result, why);
 		return;
 	}
+	tenant_leave_room(&call->room);
 	for (size_t i = 0; i < call->info_count; i++) {
 		struct execpy_session_info *branch = &call->infos[i];
 
@@ -322,38 +339,61 @@ static const struct action {
 	{"end", SESSION_END, false},
 };
 
-/* How many branches; false when it was refused. */
-static bool take_count(struct mcp_call *call, const json_t *arguments, unsigned *ret_count)
+/* How many branches are asked for; 0 when that was refused. */
+static unsigned take_count(struct mcp_call *call, const json_t *arguments)
 {
-	const struct tenant *tenant = call->server->tenant;
 	const json_t *count = json_object_get(arguments, "count");
 	json_int_t wanted = count ? json_integer_value(count) : 1;
-	size_t most = tenant ? tenant->sessions_max : MCP_SESSIONS_MAX;
-	size_t present = tenant ? tenant->sessions : call->server->session_count;
 
-	if (wanted < 1 || wanted > MCP_BRANCHES_MAX) {
-		mcp_tool_error(call, "fork: count must be an integer from 1 to %d",
-			       MCP_BRANCHES_MAX);
-		return false;
-	}
-	if (most > 0 && present + (size_t)wanted > most) {
-		mcp_tool_error(call, "there are at most %zu sessions: end some", most);
-		return false;
-	}
-	*ret_count = (unsigned)wanted;
-	return true;
+	if (wanted >= 1 && wanted <= MCP_BRANCHES_MAX)
+		return (unsigned)wanted;
+	mcp_tool_error(call, "fork: count must be an integer from 1 to %d", MCP_BRANCHES_MAX);
+	return 0;
+}
+
+static void begin_act(struct mcp_call *call, enum session_action action, const char *name,
+		      unsigned count)
+{
+	struct session_question question = {
+		.kind = action ? SESSION_ASK_ACT : SESSION_ASK_INFO,
+		.id = call->session,
+		.action = action,
+		.name = name,
+		.count = count,
+	};
+	struct error err = {0};
+
+	call->finish = action == SESSION_END    ? finish_end
+		       : action == SESSION_FORK ? finish_fork
+						: finish_act;
+	if (mcp_begin_asking(call, &question, &err) < 0)
+		mcp_tool_error(call, "%s", err.text);
+}
+
+/* Its count was looked at. */
+static void begin_fork(struct mcp_call *call)
+{
+	unsigned count = take_count(call, json_object_get(call->params, "arguments"));
+
+	if (take_room(call, count))
+		begin_act(call, SESSION_FORK, NULL, count);
+	else
+		mcp_tool_error(call, "there are at most %zu sessions: end some",
+			       most(call->server));
+}
+
+static void finish_counting_for_fork(struct mcp_call *call, struct execpy_result *result,
+				     const struct error *why)
+{
+	if (why->number == 0)
+		forget_ended(call);
+	begin_fork(call);
 }
 
 static void act(struct mcp_call *call, const struct action *action, const char *id,
 		const char *name)
 {
-	struct session_question question = {
-		.kind = action->action ? SESSION_ASK_ACT : SESSION_ASK_INFO,
-		.id = call->session,
-		.action = action->action,
-		.name = name,
-	};
-	struct error err = {0};
+	unsigned count;
 
 	if (!id) {
 		mcp_tool_error(call, "%s: session is missing", action->name);
@@ -367,15 +407,15 @@ static void act(struct mcp_call *call, const struct action *action, const char *
 		mcp_tool_error(call, "%s: name is missing: the checkpoint's", action->name);
 		return;
 	}
-	if (action->action == SESSION_FORK &&
-	    !take_count(call, json_object_get(call->params, "arguments"), &question.count))
-		return;
 	snprintf(call->session, sizeof call->session, "%s", id);
-	call->finish = action->action == SESSION_END    ? finish_end
-		       : action->action == SESSION_FORK ? finish_fork
-							: finish_act;
-	if (mcp_begin_asking(call, &question, &err) < 0)
-		mcp_tool_error(call, "%s", err.text);
+	if (action->action != SESSION_FORK)
+		begin_act(call, action->action, name, 0);
+	else if ((count = take_count(call, json_object_get(call->params, "arguments"))) == 0)
+		return;
+	else if (should_count(call->server, count))
+		ask_about_all(call, finish_counting_for_fork);
+	else
+		begin_fork(call);
 }
 
 void mcp_tool_session(struct mcp_call *call, const json_t *arguments)
@@ -394,7 +434,7 @@ void mcp_tool_session(struct mcp_call *call, const json_t *arguments)
 		return;
 	}
 	if (action && strcmp(action, "create") == 0) {
-		if (has_most(call->server))
+		if (should_count(call->server, 1))
 			ask_about_all(call, finish_counting);
 		else
 			open_session(call);

@@ -63,6 +63,7 @@ void rest_call_free(struct rest_call *call)
 	report_abandon(call->reporting);
 	for (; call->slots > 0; call->slots--)
 		tenant_end_run(call->tenant);
+	tenant_leave_room(&call->room);
 	json_stream_free(&call->stream);
 	execpy_result_free(call->result);
 	ask_free(&call->ask);

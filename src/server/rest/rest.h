@@ -28,6 +28,7 @@ struct rest_call {
 	struct exchange *exchange;
 	struct tenant *tenant;
 	unsigned slots; /* of the tenant's runs, that it counts for */
+	struct session_room room;
 	struct ask ask;
 	char session[EXECPY_SESSION_ID_MAX]; /* that it is about, or "" */
 	/* What goes on for it. */

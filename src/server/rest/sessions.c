@@ -57,8 +57,9 @@ struct list_call {
 	struct rest_call call;
 	char (*ids)[EXECPY_SESSION_ID_MAX]; /* that are asked about; NULL: all of the daemon */
 	size_t id_count;
-	void (*next)(struct rest_call *call);  /* instead of the list; or NULL */
+	void (*next)(struct list_call *list);  /* instead of the list; or NULL */
 	struct execpy_session_options options; /* of one that is to be opened */
+	struct session_question fork;          /* when branches are to be made */
 };
 
 static void release_list(struct rest_call *call)
@@ -92,9 +93,10 @@ static void on_list(void *user, const struct execpy_session_info *infos, size_t 
 		return;
 	}
 	if (list->ids)
-		owned_keep(list->call.rest->server, list->ids, list->id_count, infos, count);
+		owned_keep(list->call.rest->server, list->call.tenant, list->ids, list->id_count,
+			   infos, count);
 	if (list->next)
-		list->next(&list->call);
+		list->next(list);
 	else
 		write_list(&list->call, 200, infos, count);
 }
@@ -140,6 +142,17 @@ void rest_list_sessions(struct exchange *exchange)
 		ask_list(list);
 }
 
+/* Goes on with `next` when the tenant's sessions that live are known. */
+static void when_counted(struct list_call *list, unsigned more,
+			 void (*next)(struct list_call *list))
+{
+	list->next = next;
+	if (owned_should_count(list->call.tenant, more))
+		ask_list(list);
+	else
+		next(list);
+}
+
 /* --- one is opened ---------------------------------------------------------------- */
 
 static void on_opened(void *user, const struct execpy_session_info *infos, size_t count,
@@ -153,22 +166,22 @@ static void on_opened(void *user, const struct execpy_session_info *infos, size_
 		rest_fail(call, why);
 		return;
 	}
+	tenant_leave_room(&call->room);
 	owned_add(call->rest->server, call->tenant, infos[0].id);
 	exchange_field(call->exchange, "Location", "/v1/sessions/%s", infos[0].id);
 	answer(call, 201, &infos[0]);
 }
 
-static void open_now(struct rest_call *call)
+static void open_now(struct list_call *list)
 {
-	struct list_call *list = (struct list_call *)call;
+	struct rest_call *call = &list->call;
 	const struct session_question question = {.kind = SESSION_ASK_OPEN,
 						  .options = &list->options};
-	struct tenant *tenant = call->tenant;
 	struct error err = {0};
 
-	if (tenant->sessions_max && tenant->sessions >= tenant->sessions_max) {
+	if (!tenant_take_room(call->tenant, 1, &call->room)) {
 		rest_problem(call, 429, "you have as many sessions as you may: %u",
-			     tenant->sessions_max);
+			     call->tenant->sessions_max);
 		return;
 	}
 	call->asking =
@@ -207,17 +220,10 @@ void rest_open_session(struct exchange *exchange)
 
 	if (!list || !rest_read(&list->call, true))
 		return;
-	if (take_options(&list->call, &list->options, &err) < 0) {
+	if (take_options(&list->call, &list->options, &err) < 0)
 		rest_fail(&list->call, &err);
-		return;
-	}
-	list->next = open_now;
-	/* Some of those that are counted may have ended by themselves. */
-	if (list->call.tenant->sessions_max &&
-	    list->call.tenant->sessions >= list->call.tenant->sessions_max)
-		ask_list(list);
 	else
-		open_now(&list->call);
+		when_counted(list, 1, open_now);
 }
 
 /* --- something is done with one ---------------------------------------------------- */
@@ -299,6 +305,7 @@ static void on_forked(void *user, const struct execpy_session_info *infos, size_
 		return;
 	}
 	call->asking = NULL;
+	tenant_leave_room(&call->room);
 	for (size_t i = 0; i < count; i++)
 		owned_add(call->rest->server, call->tenant, infos[i].id);
 	write_list(call, 201, infos, count);
@@ -318,23 +325,29 @@ static int take_fork(struct rest_call *call, struct session_question *question, 
 	return ask_flag(object, "", "same_random", &question->same_random, err);
 }
 
+static void fork_now(struct list_call *list)
+{
+	struct rest_call *call = &list->call;
+
+	if (tenant_take_room(call->tenant, list->fork.count, &call->room))
+		ask(call, list->fork, on_forked);
+	else
+		rest_problem(call, 429, "with %u more you have more sessions than you may: %u",
+			     list->fork.count, call->tenant->sessions_max);
+}
+
 void rest_fork(struct exchange *exchange)
 {
-	struct rest_call *call = rest_call_new(exchange, sizeof *call);
-	struct session_question question = {.kind = SESSION_ASK_ACT, .action = SESSION_FORK};
-	const struct tenant *tenant;
+	struct list_call *list = new_list(exchange);
 	struct error err = {0};
 
-	if (!call || !rest_take_session(call) || !rest_read(call, true))
+	if (!list || !rest_take_session(&list->call) || !rest_read(&list->call, true))
 		return;
-	tenant = call->tenant;
-	if (take_fork(call, &question, &err) < 0)
-		rest_fail(call, &err);
-	else if (tenant->sessions_max && tenant->sessions + question.count > tenant->sessions_max)
-		rest_problem(call, 429, "with %u more you have more sessions than you may: %u",
-			     question.count, tenant->sessions_max);
+	list->fork = (struct session_question){.kind = SESSION_ASK_ACT, .action = SESSION_FORK};
+	if (take_fork(&list->call, &list->fork, &err) < 0)
+		rest_fail(&list->call, &err);
 	else
-		ask(call, question, on_forked);
+		when_counted(list, list->fork.count, fork_now);
 }
 
 void rest_checkpoint(struct exchange *exchange)
