@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ipython: `from IPython.display import display, HTML, …` where IPython is not
- * installed, which is how models write it.
+/* ipython: `from IPython.display import display, HTML, …`, which is how models write it,
+ * also where IPython is not installed.
  *
  * A finder at the end of sys.meta_path, behind all others: an IPython that is
- * installed comes first. The modules' source is part of this program
- * (ipython_display.py) and is compiled only when it is imported. There is no shell
+ * installed comes first. Only the module whose functions show something is ours there, too,
+ * by a finder before all others: IPython's own would print. The modules' source is part of
+ * this program (ipython_….py) and is compiled only when it is imported. There is no shell
  * behind it: get_ipython() gives None, as IPython's own does outside of one. */
 #include "guest/guest.h"
 
@@ -12,16 +13,19 @@
 
 #include <string.h>
 
-extern const char ipython_display[]; /* made by tools/embed.py */
+extern const char ipython_display[], ipython_functions[]; /* made by tools/embed.py */
 
 static const struct {
 	const char *name, *source;
 	bool package;
+	bool first; /* before one that is installed */
 } modules[] = {
-	{"IPython", "import IPython.display\n\n\ndef get_ipython():\n    return None\n", true},
-	{"IPython.core", "", true},
-	{"IPython.core.display", "from IPython.display import *\n", false},
-	{"IPython.display", ipython_display, false},
+	{"IPython.core.display_functions", ipython_functions, false, true},
+	{"IPython", "import IPython.display\n\n\ndef get_ipython():\n    return None\n", true,
+	 false},
+	{"IPython.core", "", true, false},
+	{"IPython.core.display", "from IPython.display import *\n", false, false},
+	{"IPython.display", ipython_display, false, false},
 };
 
 static const char *source_of(const char *name)
@@ -88,28 +92,46 @@ static PyObject *make_spec(const char *name, bool package)
 	return spec;
 }
 
-/* find_spec(name, path, target): asked for every module that nobody else has. */
-static PyObject *find_spec(PyObject *self, PyObject *arguments, PyObject *options)
+/* The spec of a module of ours, or None. */
+static PyObject *find(PyObject *arguments, bool first)
 {
 	PyObject *object = PyTuple_GET_SIZE(arguments) > 0 ? PyTuple_GET_ITEM(arguments, 0) : NULL;
 	const char *name = object && PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : NULL;
 
 	PyErr_Clear();
 	for (size_t i = 0; name && i < ARRAY_LENGTH(modules); i++)
-		if (strcmp(modules[i].name, name) == 0)
+		if ((modules[i].first || !first) && strcmp(modules[i].name, name) == 0)
 			return make_spec(name, modules[i].package);
 	return Py_NewRef(Py_None);
 }
 
+/* find_spec(name, path, target): asked for every module that is not there yet. */
+static PyObject *find_first(PyObject *self, PyObject *arguments, PyObject *options)
+{
+	return find(arguments, true);
+}
+
+/* The same, for every module that nobody else has. */
+static PyObject *find_last(PyObject *self, PyObject *arguments, PyObject *options)
+{
+	return find(arguments, false);
+}
+
 int ipython_install(struct error *err)
 {
-	static PyMethodDef methods[] = {{"find_spec", (PyCFunction)(void (*)(void))find_spec,
-					 METH_VARARGS | METH_KEYWORDS, NULL},
-					{NULL, NULL, 0, NULL}};
-	PyObject *finder = object_with(methods);
+	static PyMethodDef first[] = {{"find_spec", (PyCFunction)(void (*)(void))find_first,
+				       METH_VARARGS | METH_KEYWORDS, NULL},
+				      {NULL, NULL, 0, NULL}};
+	static PyMethodDef last[] = {{"find_spec", (PyCFunction)(void (*)(void))find_last,
+				      METH_VARARGS | METH_KEYWORDS, NULL},
+				     {NULL, NULL, 0, NULL}};
+	PyObject *before = object_with(first), *behind = object_with(last);
 	PyObject *path = PySys_GetObject("meta_path"); /* borrowed */
-	int r = finder && path ? PyList_Append(path, finder) : -1;
+	int r = before && behind && path ? PyList_Insert(path, 0, before) : -1;
 
-	Py_XDECREF(finder);
+	if (r == 0)
+		r = PyList_Append(path, behind);
+	Py_XDECREF(before);
+	Py_XDECREF(behind);
 	return r < 0 ? interpreter_error(err, "guest: install IPython.display") : 0;
 }

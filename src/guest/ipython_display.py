@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """IPython.display where IPython is not installed: its objects, for display() to ask."""
-import builtins as _builtins
 import json as _json
 
-display = _builtins.display
+from IPython.core.display_functions import *
 
 
 class DisplayObject:
@@ -92,25 +91,6 @@ class Image(DisplayObject):
             if bytes(self.data or b"").startswith(beginning):
                 return {mime: self.data}
         return None
-
-
-class DisplayHandle:
-    def __init__(self, display_id=None):
-        self.display_id = display_id
-
-    def display(self, *objects, **options):
-        display(*objects, **options)
-
-    update = display
-
-
-def update_display(*objects, **options):
-    options.pop("display_id", None)
-    display(*objects, **options)
-
-
-def clear_output(wait=False):
-    """Nothing that was shown is taken back."""
 
 
 def set_matplotlib_formats(*formats, **options):

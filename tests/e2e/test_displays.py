@@ -285,6 +285,21 @@ def test_ipython_s_display(run, product, without_ipython):
         assert result["value"]["text/html"] == "last"
 
 
+def test_an_ipython_that_is_installed_shows_what_it_is_given(run):
+    """Its own functions print where no shell of its runs. Found in the workspace, before any other."""
+    code = ("import os\nos.makedirs('IPython/core')\n"
+            "for name, text in {'__init__': 'here = True', 'core/__init__': '',\n"
+            "                   'core/display_functions': 'display = print',\n"
+            "                   'display': 'from IPython.core.display_functions import *'}.items():\n"
+            "    with open(f'IPython/{name}.py', 'w') as file: file.write(text)\n"
+            "import IPython\nfrom IPython.display import *\nprint(IPython.here)\n"
+            "handle = display(1, display_id='x')\nupdate_display(2, display_id='x')\nclear_output()\n"
+            "DisplayHandle().update(3)\npublish_display_data({'text/html': '<b>'}, source='s')")
+    result = run(code).result
+    assert result["status"] == "ok" and result["stdout"] == "True\n", result
+    assert [d.get("text/html", d["text/plain"]) for d in result["displays"]] == ["1", "2", "3", "<b>"]
+
+
 def test_ipython_s_image_of_a_file(run, without_ipython):
     result = run(IPYTHON + "import matplotlib.pyplot as plt\nplt.figure(figsize=(2, 1))\nplt.plot([1])\n"
                  "plt.savefig('p.png')\nplt.close()\ndisplay(Image('p.png', width=10))\n"
