@@ -197,6 +197,7 @@
 
 /* The APIs of others. */
 #define COMPAT_CWD_BYTES_MAX  256   /* a context's working directory */
+#define COMPAT_CONTEXTS_MAX   256   /* of one tenant: the one used longest ago goes */
 #define COMPAT_FUSION_TIME_MS 10000 /* of a run that names none, as those servers have it */
 #define COMPAT_PISTON_TIME_MS 3000
 

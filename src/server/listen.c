@@ -106,8 +106,14 @@ int address_listen(const struct address *address, const char *text, struct error
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (address->at.any.sa_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-	if (bind(fd, &address->at.any, address->length) < 0 || listen(fd, SOMAXCONN) < 0)
+	if (bind(fd, &address->at.any, address->length) < 0 || listen(fd, SOMAXCONN) < 0) {
+		if (errno == EADDRINUSE)
+			return refuse(err, EADDRINUSE,
+				      "listen on %s: somebody listens there already; "
+				      "--listen takes another address",
+				      text);
 		return fail(err, errno, "listen on %s", text);
+	}
 	return take_fd(&fd);
 }
 

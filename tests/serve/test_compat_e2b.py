@@ -226,3 +226,21 @@ def test_a_session_that_ended_elsewhere(compat, client):
     assert client.delete(f"/v1/sessions/{named}").status == 204
     assert client.post("/execute", {"code": "1", "context_id": named}).status == 404
     assert named not in [c["id"] for c in client.get("/contexts").json]
+
+
+@pytest.mark.full
+def test_contexts_that_nobody_uses_go(client):
+    """The one that was used longest ago first; a session that ended ends no context."""
+    for context in client.get("/contexts").json:
+        assert client.delete(f"/contexts/{context['id']}").status == 204
+    made = []
+    for n in range(257):
+        made.append(client.post("/contexts", {}).json["id"])
+        if n > 1:
+            assert client.delete(f"/v1/sessions/{made[-1]}").status == 204
+        if n == 200:
+            assert client.value("1", context_id=made[0]) == "1"
+    found = {context["id"] for context in client.get("/contexts").json}
+    assert found == set(made) - {made[1]}
+    for context in found:
+        assert client.delete(f"/contexts/{context}").status == 204

@@ -60,7 +60,7 @@ struct e2b_context {
 
 struct compat {
 	struct server *server;
-	TAILQ_HEAD(, e2b_context) contexts;
+	TAILQ_HEAD(, e2b_context) contexts; /* the one used longest ago is the first */
 };
 
 /* --- e2b_context.c: their life ------------------------------------------------------ */

@@ -70,6 +70,8 @@ void e2b_await(struct e2b_call *call, struct e2b_context *context)
 {
 	static const struct error none = {0};
 
+	TAILQ_REMOVE(&context->compat->contexts, context, entry);
+	TAILQ_INSERT_TAIL(&context->compat->contexts, context, entry);
 	if (context->step == E2B_READY) {
 		call->ready(call, context, &none);
 		return;
@@ -375,6 +377,24 @@ static void take_directory(struct e2b_context *context, const char *cwd)
 		snprintf(context->cwd, sizeof context->cwd, "%s", cwd);
 }
 
+/* Contexts outlive their sessions, and clients that forget theirs are many. */
+static void make_place(struct compat *compat, const struct tenant *tenant)
+{
+	struct e2b_context *context, *first = NULL;
+	size_t count = 0;
+
+	TAILQ_FOREACH(context, &compat->contexts, entry)
+	{
+		if (context->tenant != tenant || context->closing)
+			continue;
+		count++;
+		if (!first && context->step == E2B_READY)
+			first = context;
+	}
+	if (first && count >= COMPAT_CONTEXTS_MAX)
+		e2b_close(first);
+}
+
 struct e2b_context *e2b_new(struct compat *compat, struct rest_call *call, const char *cwd,
 			    bool is_default)
 {
@@ -384,6 +404,7 @@ struct e2b_context *e2b_new(struct compat *compat, struct rest_call *call, const
 
 	if (!context)
 		return NULL;
+	make_place(compat, tenant);
 	context->compat = compat;
 	context->tenant = tenant;
 	context->is_default = is_default;
