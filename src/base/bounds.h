@@ -222,6 +222,8 @@
 #define USAGE_POLL_MS      5          /* the finest step of CPU accounting */
 #define CELL_NICE          10         /* only where no cgroup shares out the processors */
 #define USAGE_POLL_SLOW_MS 50         /* how late an OOM kill of a child may be seen */
+#define USAGE_POLL_SHARE   16  /* … in a long run, as a part of its time so far: one by this */
+#define USAGE_POLL_MOST_MS 500 /* … in any run */
 
 /* How long what was killed may take to die, in milliseconds. */
 #define SWEEP_OTHERS_MS 100  /* at a start, of what dead wardens left */

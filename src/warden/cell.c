@@ -263,10 +263,22 @@ static void on_deadline(evutil_socket_t fd, short what, void *argument)
 		cell_fail(cell, "the cell was not ready in time");
 }
 
+/* How late it may be seen that a child was killed for memory: hundreds of long runs, each
+ * looked at twenty times a second, would take a processor's time from the short ones. */
+static uint64_t longest_wait_us(const struct cell *cell)
+{
+	uint64_t wait_us = (uint64_t)(now_us() - cell->started_us) / USAGE_POLL_SHARE;
+
+	if (wait_us < USAGE_POLL_SLOW_MS * 1000)
+		return USAGE_POLL_SLOW_MS * 1000;
+	return wait_us < USAGE_POLL_MOST_MS * 1000 ? wait_us : USAGE_POLL_MOST_MS * 1000;
+}
+
 /* CPU time cannot run faster than the processors: look again when the rest
  * could be used up at the earliest. */
 static void schedule_poll(struct cell *cell)
 {
+	uint64_t most_us = longest_wait_us(cell);
 	static long processors;
 	uint64_t limit_us = cell->limits.cpu_ms * 1000;
 	uint64_t rest_us = limit_us > cell->usage.cpu_us ? limit_us - cell->usage.cpu_us : 0;
@@ -277,8 +289,8 @@ static void schedule_poll(struct cell *cell)
 	wait_us = rest_us / (uint64_t)(processors > 0 ? processors : 1);
 	if (wait_us < USAGE_POLL_MS * 1000)
 		wait_us = USAGE_POLL_MS * 1000;
-	if (wait_us > USAGE_POLL_SLOW_MS * 1000)
-		wait_us = USAGE_POLL_SLOW_MS * 1000;
+	if (wait_us > most_us)
+		wait_us = most_us;
 	if (!cell->warden->cgroups.has_memory)
 		wait_us = USAGE_POLL_MS * 1000;
 	/* Sampling hundreds of processes takes time: leave most of it to others. */
