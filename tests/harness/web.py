@@ -6,15 +6,17 @@ would let pass is what these tests look for.
 """
 import concurrent.futures
 import contextlib
+import hashlib
 import json
 import re
+import shutil
 import socket
 import ssl
 import threading
 import time
 from dataclasses import dataclass, field
 
-from .daemon import Daemon
+from .daemon import Daemon, configuration
 from .host import SLOW
 
 SECONDS = 10.0
@@ -152,26 +154,68 @@ def request(method="GET", path="/healthz", body=None, headers=(), host="localhos
     return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
 
 
-class Web:
+class Server:
     """`execpy serve` with HTTP on a free port of loopback, unless told otherwise."""
 
-    def __init__(self, product, directory, text, *options, listen=("127.0.0.1:0",), tls=None,
-                 **more):
+    def __init__(self, product, directory, text, *options, listen=("127.0.0.1:0",), **more):
         self.daemon = Daemon(product, directory, text, *options, listen=listen, **more)
         line = self.daemon.says("serving HTTP on")
         if not line:
             self.daemon.close()
             raise AssertionError(f"HTTP is not served: {self.daemon.log}")
         self.where = line.split("serving HTTP on ", 1)[1].split(", ")
-        self.tls, self.key = tls, None
         found = re.search(r"https?://([^/,]+):(\d+)", line)
         self.address = (found[1].strip("[]"), int(found[2])) if found else None
+
+    @property
+    def port(self):
+        return self.address[1]
+
+    @property
+    def url(self):
+        return self.where[0].rstrip("/") + "/"
 
     @property
     def pid(self):
         """Of the server's process."""
         found = self.daemon.roles()["server"]
         return found[0] if found else None
+
+    def cells(self):
+        """How many runs go on, by the daemon's own word."""
+        return self.daemon.status()["running"]
+
+    def quiet(self, seconds=10):
+        """Waits until nothing runs any more."""
+        wait_until(lambda: self.cells() == 0, seconds)
+
+    def close(self):
+        self.daemon.close()
+
+
+@contextlib.contextmanager
+def keyed_server(product, name, secrets, limits, text=""):
+    """A server with a key for each name of `secrets`, and what `limits` says of it."""
+    place = product.directory(name)
+    lines = ["keys:\n"]
+    for tenant, secret in secrets.items():
+        hashed = hashlib.sha256(secret.encode()).hexdigest()
+        lines.append(f"  - name: {tenant}\n    sha256: {hashed}\n{limits.get(tenant, '')}")
+    keys = place / "keys.yaml"
+    keys.write_text("".join(lines))
+    keys.chmod(0o600)
+    server = Server(product, place, f"keys: {keys}\n{text}" + configuration({"bare": (2, 4)}))
+    yield server
+    server.close()
+    shutil.rmtree(place, ignore_errors=True)
+
+
+class Web(Server):
+    """One that is asked in raw bytes, with TLS, too."""
+
+    def __init__(self, *words, tls=None, **more):
+        super().__init__(*words, **more)
+        self.tls, self.key = tls, None
 
     def connect(self, path=None, receive_bytes=None):
         if path:
@@ -210,6 +254,3 @@ class Web:
         final = [response for response in heard.responses if response.status >= 200]
         assert len(final) == 1 and heard.closed, heard
         return final[0]
-
-    def close(self):
-        self.daemon.close()

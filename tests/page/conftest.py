@@ -2,15 +2,15 @@
 """A browser that plays scenarios on the page of a daemon."""
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from harness import node, witness
-from harness.daemon import Daemon, configuration
+from harness.daemon import configuration
 from harness.product import SLOW
+from harness.web import Server
 
 HERE = Path(__file__).resolve().parent
 TEMPLATES = {"bare": (2, 2), "plot": (1, 1)}
@@ -59,19 +59,8 @@ def browser(screenshots):
     browser.close()
 
 
-class Server:
-    """A daemon that serves HTTP on a free port of loopback."""
-
-    def __init__(self, product, place, text):
-        self.daemon = Daemon(product, place, text, listen=("127.0.0.1:0",))
-        said = self.daemon.says("serving HTTP on")
-        assert said, self.daemon.lines
-        self.url = re.search(r"http://\S+", said)[0] + "/"
-        self.port = int(self.url.rsplit(":", 1)[1].rstrip("/"))
-
-
 @pytest.fixture(scope="session")
 def server(product):
     server = Server(product, product.directory("page"), configuration(TEMPLATES))
     yield server
-    server.daemon.close()
+    server.close()

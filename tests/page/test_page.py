@@ -4,7 +4,6 @@
 Screenshots are in page/ of the build directory. With --full and EXECPY_PICTURE=1 docs/page.png is
 made anew."""
 import filecmp
-import hashlib
 import http.client
 import os
 import re
@@ -14,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Server
 from harness import host, node
-from harness.daemon import configuration
+from harness.web import keyed_server
 
 HERE = Path(__file__).resolve().parent
 SOURCES = host.REPOSITORY / "src/server/page"
@@ -39,15 +37,8 @@ def test_picture(browser, server, screenshots):
 
 def test_key(browser, product):
     key = "execpy_" + "k" * 43
-    place = product.directory("page-keys")
-    keys = place / "keys.yaml"
-    keys.write_text(f"keys:\n  - name: ada\n    sha256: {hashlib.sha256(key.encode()).hexdigest()}\n")
-    keys.chmod(0o600)
-    server = Server(product, place, f"keys: {keys}\n" + configuration({"bare": (1, 2)}))
-    try:
+    with keyed_server(product, "page-keys", {"ada": key}, {}) as server:
         browser.play("key", server.url, key=key)
-    finally:
-        server.daemon.close()
 
 
 # -- how it is served ---------------------------------------------------------------------------

@@ -4,9 +4,7 @@ import pytest
 
 from harness.compat import CompatClient
 from harness.daemon import Daemon
-from harness.web import at_once
-
-from conftest import keyed_server
+from harness.web import at_once, keyed_server
 
 SECRETS = {name: "execpy_" + letter * 43 for name, letter in
            (("ada", "a"), ("bob", "b"), ("eve", "e"))}

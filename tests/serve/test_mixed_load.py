@@ -14,10 +14,10 @@ import time
 import traceback
 
 
-from conftest import Server
 from harness.daemon import configuration
 from harness.product import SLOW
 from harness.rest import Client
+from harness.web import Server
 
 CLIENTS = 8
 SECONDS, SECONDS_FULL = 10, 1800
@@ -262,7 +262,7 @@ def test_mixed_load(product, contract, watch, full):
             assert Client(contract, server.port).delete(f"/v1/sessions/{session['id']}").status == 204
         cells = sum(least for least, _ in POOLS.values())
         daemon.settle(cells)
-        pids = {"server": server.process, "warden": daemon.roles()["warden"][0], "daemon": daemon.pid}
+        pids = {"server": server.pid, "warden": daemon.roles()["warden"][0], "daemon": daemon.pid}
         before = {name: (memory_kib(pid), len(os.listdir(f"/proc/{pid}/fd"))) for name, pid in pids.items()}
         ended = threading.Event()
         guests = [Guest(contract, server, seed + n) for n in range(CLIENTS)]

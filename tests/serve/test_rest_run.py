@@ -11,8 +11,7 @@ import pytest
 from harness.daemon import configuration
 from harness.host import SLOW
 from harness.rest import Client, read_events
-
-from conftest import Server
+from harness.web import Server
 
 MIB = 1 << 20
 
@@ -363,7 +362,7 @@ def test_a_client_that_does_not_read_holds_up_only_its_own_code(connect, server)
         client = connect()
         for _ in range(20):
             assert client.run("print(1)")["stdout"] == "1\n"
-        with open(f"/proc/{server.process}/status") as status:
+        with open(f"/proc/{server.pid}/status") as status:
             kib = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
         assert kib < 64 * 1024
     server.quiet(5)

@@ -7,9 +7,7 @@ import time
 import pytest
 
 from harness.rest import Client
-from harness.web import at_once, wait_until
-
-from conftest import keyed_server
+from harness.web import at_once, keyed_server, wait_until
 
 MIB = 1 << 20
 SECRETS = {"ada": "execpy_" + "a" * 43, "bob": "execpy_" + "b" * 43, "eve": "execpy_" + "e" * 43}
