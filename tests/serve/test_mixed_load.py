@@ -108,9 +108,13 @@ class Guest:
             time.sleep(self.chance.random() / 5)
             assert self.client.delete(place).status == 204
         until = time.monotonic() + 60 * SLOW
-        while (found := self.client.get(place).json)["state"] == "running":
-            assert time.monotonic() < until, found
+        while (answer := self.client.get(place)).status == 200 and answer.json["state"] == "running":
+            assert time.monotonic() < until, answer
             time.sleep(0.02)
+        if endless and answer.status == 404:  # it had ended with its template, and was forgotten
+            raise Again("a detached run had ended")
+        assert answer.status == 200, answer
+        found = answer.json
         result = self.result(found["result"], "cancelled" if endless else "ok")
         assert endless or result["stdout"] == f"{token}\n"
         assert self.client.delete(place).status == 204
