@@ -80,8 +80,13 @@ class Guest:
         code, status = self.chance.choice([
             ("1 / 0", "error"), ("import os; os.abort()", "crashed"), ("import sys; sys.exit(3)", "error"),
             ("while True: pass", "timeout"), ("b = bytearray(200 << 20)", "memory_limit"),
-            ("import os\nwhile True: os.fork()", "error"), ("print('x' * (2 << 20))", "output_limit")])
+            ("print('x' * (2 << 20))", "output_limit")])
         self.run(code, status, limits={"time_ms": int(500 * SLOW)})
+
+    def fork_bomb(self):
+        """Who is the last to get no process, and when, is chance."""
+        self.run("import os\nwhile True: os.fork()", "error", "timeout", "cpu_limit", "output_limit",
+                 limits={"time_ms": int(500 * SLOW)})
 
     def much_output(self):
         found = self.run("print('x' * 999_999)", "ok")
@@ -209,9 +214,9 @@ class Guest:
 
     def turn(self):
         what = self.chance.choices(
-            [self.a_run, self.one_of_pandas, self.one_that_fails, self.much_output, self.events,
+            [self.a_run, self.one_of_pandas, self.one_that_fails, self.fork_bomb, self.much_output, self.events,
              self.detached, self.batch, self.check, self.goes_away, self.mcp, self.session,
-             self.session_that_is_left_in_a_run], [8, 1, 2, 1, 3, 2, 1, 1, 4, 3, 4, 1])[0]
+             self.session_that_is_left_in_a_run], [8, 1, 2, 1, 1, 3, 2, 1, 1, 4, 3, 4, 1])[0]
         try:
             what()
             self.counts[what.__name__] += 1
