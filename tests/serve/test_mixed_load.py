@@ -81,7 +81,8 @@ class Guest:
             ("1 / 0", "error"), ("import os; os.abort()", "crashed"), ("import sys; sys.exit(3)", "error"),
             ("while True: pass", "timeout"), ("b = bytearray(200 << 20)", "memory_limit"),
             ("print('x' * (2 << 20))", "output_limit")])
-        self.run(code, status, limits={"time_ms": int(500 * SLOW)})
+        self.run(code, status, limits={"time_ms": int(500 * SLOW) if status == "timeout" else 60000,
+                                       "cpu_ms": 60000})
 
     def fork_bomb(self):
         """Who is the last to get no process, and when, is chance."""
