@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import resource
+import signal
 import socket
 import threading
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.product import SLOW
-from harness.web import listen_to, request, responses, wait_until
+from harness.web import Malformed, listen_to, request, responses, wait_until
 
 CLOSE = {"Connection": "close"}
 
@@ -193,6 +194,61 @@ def test_a_connection_without_a_request(hasty):
         connection.sendall(request())
         heard = listen_to(connection, 30)
     assert heard.closed and [r.status for r in responses(heard.raw)] == [200]
+
+
+LONG = "/page/codemirror.js"  # hundreds of kilobytes, for anybody
+
+
+def test_a_client_that_asks_and_does_not_read(web):
+    """Of its requests no more are begun until it takes what it asked for; then all are."""
+    length = len(web.ask(LONG).body)
+    assert length > 300_000
+    count, before = 40, memory_kib(web.pid)
+    with contextlib.closing(web.connect()) as connection:
+        connection.sendall(request(path=LONG) * (count - 1) + request(path=LONG, headers=CLOSE))
+        time.sleep(0.5)
+        assert memory_kib(web.pid) - before < 4 * 1024
+        assert web.ask().status == 200
+        heard = listen_to(connection, 60)
+    found = responses(heard.raw)
+    assert [(r.status, len(r.body)) for r in found] == [(200, length)] * count
+
+
+def test_one_that_ends_its_side_gets_all_that_it_asked_for(web):
+    with contextlib.closing(web.connect()) as connection:
+        connection.sendall(request(path=LONG) * 20)
+        connection.shutdown(socket.SHUT_WR)
+        time.sleep(0.2)
+        found = responses(listen_to(connection, 60).raw)
+    assert [r.status for r in found] == [200] * 20
+
+
+def test_a_client_that_reads_slowly_gets_all_of_it(hasty):
+    """Longer than an idle connection, and one from which nothing is read, is kept."""
+    with contextlib.closing(hasty.connect(receive_bytes=4096)) as connection:
+        connection.sendall(request(path=LONG))
+        heard, began = b"", time.monotonic()
+        while True:
+            heard += connection.recv(16384)
+            with contextlib.suppress(Malformed):
+                response, = responses(heard)
+                break
+            time.sleep(0.1)
+        assert time.monotonic() - began > 1.5
+    assert response.status == 200
+
+
+def test_what_is_being_sent_is_sent_when_it_ends(serve_web):
+    web = serve_web()
+    with contextlib.closing(web.connect(receive_bytes=4096)) as connection:
+        connection.sendall(request(path=LONG))
+        heard = connection.recv(1024)
+        web.daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        heard += listen_to(connection, 60).raw
+    response, = responses(heard)
+    assert response.status == 200
+    assert web.daemon.wait(20) == 0
 
 
 def test_a_client_that_does_not_read(hasty):

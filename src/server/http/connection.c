@@ -4,7 +4,8 @@
  * Theory of operation. A connection that is idle has no buffers but empty ones: an
  * exchange is made with the first byte of a request and freed when its response is out.
  * One request is read at a time; what a client sends ahead stays in the input, which
- * holds HTTP_AHEAD_BYTES at most. Reading goes on while a response is made, so that the
+ * holds HTTP_AHEAD_BYTES at most, and no further request is begun while the client leaves
+ * much of the last response unread. Reading goes on while a response is made, so that the
  * end of the connection is seen at once.
  *
  *   HANDSHAKE → OPEN → FLUSHING → LINGERING → freed
@@ -184,12 +185,20 @@ static void read_body(struct connection *connection, struct evbuffer *input)
 	TAILQ_INSERT_TAIL(&connection->http->ready, exchange, entry);
 }
 
+/* The client takes what it asked for before it gets more. on_write() goes on. */
+static bool reading_waits(struct connection *connection)
+{
+	return !connection->exchange && connection->state == CONNECTION_OPEN &&
+	       evbuffer_get_length(connection_output(connection)) > EXCHANGE_HIGH_BYTES;
+}
+
 /* As far as it goes with what is there. False when the connection is freed. */
 static bool read_some(struct connection *connection)
 {
 	struct evbuffer *input = bufferevent_get_input(connection->buffers);
 
-	while (connection->state == CONNECTION_OPEN && evbuffer_get_length(input) > 0) {
+	while (connection->state == CONNECTION_OPEN && evbuffer_get_length(input) > 0 &&
+	       !reading_waits(connection)) {
 		struct exchange *exchange = connection->exchange;
 		enum exchange_state state;
 
@@ -262,6 +271,25 @@ static void flush(struct connection *connection)
 	connection_watch_output(connection);
 }
 
+/* No request is under way: until the next, or while the last response goes out. */
+static void rest(struct connection *connection)
+{
+	if (evbuffer_get_length(connection_output(connection)) > 0)
+		connection_watch_output(connection);
+	else
+		set_timer(connection, connection->http->server->numbers.idle_ms);
+}
+
+void connection_stop(struct connection *connection)
+{
+	if (connection->exchange || connection->state > CONNECTION_OPEN)
+		return;
+	if (evbuffer_get_length(connection_output(connection)) > 0)
+		flush(connection);
+	else
+		connection_free(connection);
+}
+
 void connection_proceed(struct connection *connection)
 {
 	struct exchange *exchange = connection->exchange;
@@ -269,11 +297,10 @@ void connection_proceed(struct connection *connection)
 
 	exchange_free(exchange);
 	evtimer_del(connection->timer);
-	if (close) {
+	if (close)
 		flush(connection);
-	} else {
-		set_timer(connection, connection->http->server->numbers.idle_ms);
-	}
+	else
+		rest(connection);
 	/* Not from here, where others may still look at it. */
 	bufferevent_trigger(connection->buffers, EV_READ | EV_WRITE,
 			    BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
@@ -288,6 +315,12 @@ static void on_write(struct bufferevent *buffers, void *argument)
 	if (connection->state == CONNECTION_FLUSHING) {
 		if (evbuffer_get_length(connection_output(connection)) == 0)
 			linger(connection);
+		return;
+	}
+	if (!exchange && connection->state == CONNECTION_OPEN) {
+		rest(connection);
+		if (read_some(connection) && connection->half_closed)
+			on_end(connection);
 		return;
 	}
 	if (!exchange || exchange->state < EXCHANGE_BEGUN)
@@ -307,6 +340,8 @@ static void on_end(struct connection *connection)
 	static const char interim[] = "HTTP/1.1 102 Processing\r\n\r\n";
 
 	connection->half_closed = true;
+	if (reading_waits(connection))
+		return;
 	if (!exchange && connection->state == CONNECTION_OPEN &&
 	    evbuffer_get_length(connection_output(connection)) > 0) {
 		flush(connection); /* the last response may still be read */
@@ -380,6 +415,8 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
 	if (connection->state != CONNECTION_OPEN && connection->state != CONNECTION_FLUSHING) {
 		lose(connection);
 	} else if (connection->state == CONNECTION_FLUSHING) {
+		look_at_output(connection);
+	} else if (!exchange && evbuffer_get_length(connection_output(connection)) > 0) {
 		look_at_output(connection);
 	} else if (!exchange) {
 		lose(connection); /* idle */

@@ -104,6 +104,8 @@ struct connection {
 /* Takes over the descriptor. */
 void connection_begin(struct http *http, int fd, const char *peer, bool is_local, void *tls);
 void connection_free(struct connection *connection);
+/* No further request is taken: it goes, once what it was answered is out. */
+void connection_stop(struct connection *connection);
 /* The exchange is over: what becomes of the connection. */
 void connection_proceed(struct connection *connection);
 /* No request follows the one under way. */

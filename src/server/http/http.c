@@ -227,8 +227,7 @@ void http_stop(struct http *http)
 	close_listeners(http);
 	for (connection = TAILQ_FIRST(&http->connections); connection; connection = next) {
 		next = TAILQ_NEXT(connection, entry);
-		if (!connection->exchange && connection->state <= CONNECTION_OPEN)
-			connection_free(connection);
+		connection_stop(connection);
 	}
 }
 
