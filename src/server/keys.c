@@ -120,6 +120,9 @@ static int read_policies(struct document *file, char ***policies)
 		if (r == 0)
 			r = text_list_add(policies, name, file->err);
 	}
+	/* None would be no restriction. */
+	if (r == 0 && text_list_length(*policies) == 0)
+		return document_wrong_here(file, "policies must name one at least");
 	return r;
 }
 

@@ -212,14 +212,15 @@ void cell_stop(struct cell *cell, enum ending ending)
 	set_timer(cell->poll, 500);
 }
 
-/* Its standard error was closed, by the main process and all others. */
+/* Its standard error was closed, by the main process and all others. In a session its
+ * judge has it, too: the end of a run there is the judge's to tell. */
 static void on_hang_up(evutil_socket_t fd, short what, void *argument)
 {
 	struct cell *cell = argument;
 	uint32_t done = atomic_load(&cell->header->done);
 
 	event_del(cell->hang_up);
-	if (cell->state != CELL_RUNNING || done == 0 || cell->usage.oom_kills > 0)
+	if (cell->lasting || cell->state != CELL_RUNNING || done == 0 || cell->usage.oom_kills > 0)
 		return;
 	/* Sampling sees nothing of who is on the way out: the keeper tells. */
 	if (!cell->warden->cgroups.has_cpu || !cell->warden->cgroups.has_memory ||

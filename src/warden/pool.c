@@ -328,6 +328,7 @@ void pool_cell_parked(struct cell *cell)
 	struct cell *oldest = TAILQ_LAST(&pool->parked, pooled_cells);
 
 	pool->making--;
+	template_release(cell->template); /* it may have waited for this one */
 	if (claim) {
 		TAILQ_REMOVE(&pool->waiting, claim, turn);
 		give(pool, cell, claim);
@@ -348,6 +349,18 @@ void pool_cell_parked(struct cell *cell)
 	refill_soon(pool, 0);
 }
 
+/* Whose cell this was: of those that wait the first that was not helped yet, so that of many
+ * cells that are lost together each costs another its one retry. */
+static struct claim *waits_in_vain(struct pool *pool, uint64_t disk_bytes)
+{
+	struct claim *claim;
+
+	TAILQ_FOREACH(claim, &pool->waiting, turn)
+	if (claim->limits.disk_bytes == disk_bytes && !claim->retried)
+		return claim;
+	return first_waiting(pool, disk_bytes);
+}
+
 void pool_cell_lost(struct cell *cell)
 {
 	struct pool *pool = cell->pool;
@@ -360,7 +373,7 @@ void pool_cell_lost(struct cell *cell)
 		return;
 	}
 	pool->making--;
-	claim = first_waiting(pool, cell->limits.disk_bytes);
+	claim = waits_in_vain(pool, cell->limits.disk_bytes);
 	if (!claim) {
 		snprintf(pool->why, sizeof pool->why, "%s", cell->why);
 		if (!pool->current || !pool->current->dead)

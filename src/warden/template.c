@@ -387,10 +387,20 @@ static void template_free(struct template *template)
 	free(template);
 }
 
+static bool is_making_cells(const struct template *template)
+{
+	const struct cell *cell;
+
+	TAILQ_FOREACH(cell, &template->warden->cells, entry)
+	if (cell->template == template && cell->state < CELL_PARKED)
+		return true;
+	return false;
+}
+
 void template_dismiss(struct template *template)
 {
 	template->dismissed = true;
-	if (template->sessions > 0)
+	if (template->sessions > 0 || is_making_cells(template))
 		return;
 	free_event(&template->event);
 	close_fd(&template->socket);

@@ -120,6 +120,33 @@ def test_memory_is_bounded(serve):
 HASHES = "print(hash('x'), hash('y'))"
 
 
+def test_rotation_while_many_wait(serve):
+    """A template that is replaced first makes the cells that it was asked for."""
+    daemon = serve({"bare": (1, 1)}, rotate_cells=4, queue_wait="60s")
+    wrong, seen, ended = [], set(), threading.Event()
+
+    def load():
+        while not ended.is_set():
+            result = daemon.run(HASHES, timeout=60).result
+            seen.add(result["stdout"])
+            if result["status"] != "ok":
+                wrong.append(result["error"]["message"])
+                ended.set()
+
+    threads = [threading.Thread(target=load) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_for(lambda: len(seen) >= 8 or ended.is_set(), 60, "an eighth template")
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert not wrong, wrong
+    daemon.settled(1)
+    assert len(daemon.roles()["template"]) == 1, "the old ones are gone"
+
+
 def test_rotation_by_cells_without_a_gap(serve):
     """Every few cells a fresh template, with a hash seed and a layout of its own; nobody waits."""
     daemon = serve({"bare": (3, 6)}, rotate_cells=10)

@@ -2,6 +2,8 @@
 /* e2b_lines: what an execution tells, a line of JSON each. */
 #include "server/compat/e2b.h"
 
+#include "server/ask.h"
+
 #include "base/cleanup.h"
 
 #include <stdlib.h>
@@ -103,11 +105,13 @@ void e2b_write_failure(struct bytes *out, const struct error *why)
 
 /* --- results -------------------------------------------------------------------------- */
 
-/* A guest's JSON, on one line. What is none is not told. */
+/* A guest's JSON, on one line. What is none, or would take much memory, is not told. */
 static void write_json(struct json *json, const char *key, struct span text)
 {
-	json_t *read = json_loadb((const char *)text.data, text.length,
-				  JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	json_t *read = ask_is_modest(text)
+			       ? json_loadb((const char *)text.data, text.length,
+					    JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
+			       : NULL;
 	char *line = read ? json_dumps(read, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
 	json_decref(read);
