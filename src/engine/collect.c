@@ -38,6 +38,7 @@ struct walk {
 	size_t depth;
 	char path[FILE_NAME_BYTES_MAX + 1];
 	unsigned entries, files;
+	uint64_t bytes; /* of the files so far, with their holes */
 	int64_t deadline_us;
 	const char *cut; /* why the walk was ended early */
 };
@@ -117,14 +118,20 @@ static void visit_file(struct walk *walk, int directory, const char *name)
 		return;
 	}
 	fd = workspace_open(directory, name, 0);
+	/* Holes take no room, but time to read and memory to return. */
 	if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
 		say_file(walk, 0, -1, errno == EACCES ? "is not readable" : "cannot be opened");
 	else if (info.st_nlink != 1)
 		say_file(walk, (uint64_t)info.st_size, -1, "has more than one name");
 	else if ((uint64_t)info.st_size > walk->collector->disk_bytes)
 		say_file(walk, (uint64_t)info.st_size, -1, "is sparse: larger than the disk limit");
-	else
+	else if ((uint64_t)info.st_size > walk->collector->disk_bytes - walk->bytes)
+		say_file(walk, (uint64_t)info.st_size, -1,
+			 "is sparse: with those before it larger than the disk limit");
+	else {
+		walk->bytes += (uint64_t)info.st_size;
 		say_file(walk, (uint64_t)info.st_size, fd, NULL);
+	}
 }
 
 /* Enters a directory: 1 when entered, 0 when refused (and said). */

@@ -155,6 +155,8 @@ struct run {
 	struct execpy_result *result;
 	struct batch *batch; /* or NULL */
 	int mailbox, verdict, workspace, streams[3];
+	int64_t collect_until_us; /* its files are looked at */
+	uint64_t returned_bytes;  /* of their contents so far */
 	struct event *stream_events[3], *source_event, *patience;
 	struct bytes stdin_pending;
 	size_t stdin_at;

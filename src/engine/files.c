@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "engine/json.h"
 
 #include <errno.h>
@@ -61,10 +62,10 @@ static void to_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[65])
 		snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* Reads at most `size` bytes with pread; each piece goes to the hash, to `to`
- * (or -1) and to `content` (or NULL). */
-static int read_through(int fd, uint64_t size, char hex[65], int to, struct bytes *content,
-			struct error *err)
+/* Reads at most `size` bytes with pread, until `until_us` (0: without end); each piece
+ * goes to the hash, to `to` (or -1) and to `content` (or NULL). */
+static int read_through(int fd, uint64_t size, int64_t until_us, char hex[65], int to,
+			struct bytes *content, struct error *err)
 {
 	static uint8_t piece[64 * 1024];
 	uint8_t digest[SHA256_DIGEST_SIZE];
@@ -82,6 +83,8 @@ static int read_through(int fd, uint64_t size, char hex[65], int to, struct byte
 			return fail(err, errno, "read");
 		if (r == 0)
 			break;
+		if (until_us && now_us() > until_us)
+			return refuse(err, ETIME, "takes too long to read");
 		sha256_update(&sha, (size_t)r, piece);
 		for (ssize_t written = 0; to >= 0 && written < r;) {
 			ssize_t w = write(to, piece + written, (size_t)(r - written));
@@ -107,7 +110,7 @@ int files_hash(int fd, char ret_hex[65], struct error *err)
 
 	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
 		return refuse(err, EINVAL, "not a regular file");
-	return read_through(fd, (uint64_t)info.st_size, ret_hex, -1, NULL, err);
+	return read_through(fd, (uint64_t)info.st_size, 0, ret_hex, -1, NULL, err);
 }
 
 void files_hash_bytes(struct span data, char ret_hex[65])
@@ -253,7 +256,8 @@ static bool as_before(struct run *run, const char *name, int fd, struct collecte
 	    before->changed_ns == (int64_t)info.st_ctim.tv_sec * 1000000000 + info.st_ctim.tv_nsec)
 		memcpy(file->sha256, before->sha256, sizeof file->sha256);
 	else
-		*ret_failed = read_through(fd, file->size, file->sha256, -1, NULL, err);
+		*ret_failed = read_through(fd, file->size, run->collect_until_us, file->sha256, -1,
+					   NULL, err);
 	if (*ret_failed < 0)
 		return false;
 	listing_add(&run->after, name, &info, file->sha256);
@@ -299,17 +303,23 @@ void files_add(struct run *run, const char *name, uint64_t size, int fd, const c
 	if (!file.refused && fd >= 0) {
 		/* Hash first: an input that did not change is not written out. */
 		if (!run->session)
-			r = read_through(fd, file.size, file.sha256, -1, NULL, &err);
+			r = read_through(fd, file.size, run->collect_until_us, file.sha256, -1,
+					 NULL, &err);
 		if (r == 0 && unchanged(run, name, file.sha256)) {
 			free(file.path);
 			return;
 		}
+		/* One bound for all of a result. */
+		if (r == 0 && request->return_files &&
+		    file.size > RESPONSE_BYTES_MAX - run->returned_bytes)
+			r = refuse(&err, E2BIG, "is too large to be returned with the others");
 		if (r == 0 && request->out_directory >= 0)
 			r = arrival_begin(&arrival, request->out_directory, name, &err);
 		if (r == 0 && (arrival.fd >= 0 || request->return_files)) {
 			file.content.ceiling = RESPONSE_BYTES_MAX;
-			r = read_through(fd, file.size, file.sha256, arrival.fd,
-					 request->return_files ? &file.content : NULL, &err);
+			r = read_through(fd, file.size, run->collect_until_us, file.sha256,
+					 arrival.fd, request->return_files ? &file.content : NULL,
+					 &err);
 		}
 		if (r == 0 && arrival.fd >= 0)
 			r = arrival_finish(&arrival, &err);
@@ -320,6 +330,7 @@ void files_add(struct run *run, const char *name, uint64_t size, int fd, const c
 			file.failed = true;
 		}
 	}
+	run->returned_bytes += file.content.length;
 	file.media_type = files_media_type(name);
 	keep(run->result, &file);
 }

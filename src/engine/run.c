@@ -133,8 +133,10 @@ static void collect(struct run *run)
 		.add = add_file,
 		.user = run,
 	};
-	const char *cut = collect_workspace(&collector);
+	const char *cut;
 
+	run->collect_until_us = now_us() + collector.time_us;
+	cut = collect_workspace(&collector);
 	if (cut)
 		run->result->files_cut = strdup(cut);
 	else if (run->session)

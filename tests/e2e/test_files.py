@@ -154,6 +154,16 @@ def test_media_types(run):
     assert kinds["a.unknownext"] in ("application/octet-stream", "text/plain")
 
 
+def test_holes_are_read_as_far_as_there_is_room(run):
+    files = run("for i in range(20):\n    open(f'f{i}', 'wb').truncate(30 << 20)\n"
+                "open('one', 'w').write('x')").result["files"]
+    read = [file for file in files if "refused" not in file]
+    assert sum(file["size"] for file in read) <= 64 << 20
+    assert len([file for file in read if file["size"] == 30 << 20]) == 2
+    assert {file["refused"] for file in files if "refused" in file} == \
+        {"is sparse: with those before it larger than the disk limit"}
+
+
 def test_files_outside_the_workspace_are_not_listed(run):
     result = run("open('/tmp/t', 'w').write('x')\nopen('/dev/shm/s', 'w').write('x')\nopen('w', 'w')").result
     assert set(listed(result)) == {"w"}

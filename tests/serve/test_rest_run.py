@@ -77,6 +77,16 @@ def test_large_files_come_back_whole(client):
     assert base64.b64decode(result["files"][0]["content_base64"]) == bytes(range(256)) * 4000
 
 
+def test_what_comes_back_is_bounded_in_sum(client):
+    """Holes take no room in the workspace, but in a result."""
+    result = client.run("for i in range(3):\n    open(f'f{i}', 'wb').truncate(20 << 20)",
+                        return_files=True, policy="open")
+    assert result["status"] == "ok"
+    refused = [file["refused"] for file in result["files"] if "refused" in file]
+    assert len(result["files"]) == 3 and len(refused) == 2
+    assert all("too large to be returned" in text for text in refused), refused
+
+
 # -- what is refused ---------------------------------------------------------------------------
 
 

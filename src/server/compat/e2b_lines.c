@@ -108,10 +108,9 @@ void e2b_write_failure(struct bytes *out, const struct error *why)
 /* A guest's JSON, on one line. What is none, or would take much memory, is not told. */
 static void write_json(struct json *json, const char *key, struct span text)
 {
-	json_t *read = ask_is_modest(text)
-			       ? json_loadb((const char *)text.data, text.length,
-					    JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
-			       : NULL;
+	json_t *read = ask_is_modest(text) ? json_loadb((const char *)text.data, text.length,
+							JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
+					   : NULL;
 	char *line = read ? json_dumps(read, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
 	json_decref(read);
