@@ -175,7 +175,7 @@
 #define REST_CODE_BODY_BYTES  (8 * MIB)  /* of a check: code, and what JSON makes of it */
 #define REST_SMALL_BODY_BYTES (64 * KIB)
 #define JSON_VALUES_MAX       200000    /* of a request: each takes a hundred times its bytes */
-#define HTTP_BODIES_BYTES_MAX (4 * GIB) /* of all requests together */
+#define HTTP_BODIES_TENANTS   4         /* one key's part of all bodies: one in so many */
 #define TAR_BYTES_MAX         (1 * GIB) /* of the files of an archive, holes included */
 #define REST_FILE_BYTES_MAX   (1 * GIB) /* that is put into a session, or an archive */
 #define REST_FILES_MAX        256       /* of one run: each takes a descriptor */

@@ -45,7 +45,7 @@ void exchange_free(struct exchange *exchange)
 	if (exchange->state == EXCHANGE_READY)
 		TAILQ_REMOVE(&exchange->connection->http->ready, exchange, entry);
 	exchange->connection->http->exchange_count--;
-	exchange->connection->http->body_bytes -= exchange->body_bytes;
+	held_body_drop(&exchange->held);
 	exchange->connection->exchange = NULL;
 	while (!TAILQ_EMPTY(&exchange->parts))
 		free_part(exchange, TAILQ_FIRST(&exchange->parts));

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct exchange;
+struct http;   /* server/http/connection.h */
 struct server; /* server/server.h */
 struct tenant; /* server/tenant.h */
 struct json;   /* engine/json.h */
@@ -50,6 +51,13 @@ const char *exchange_query(const struct exchange *exchange, const char *name);
 /* A field of the header by its lower-case name, several joined with ", "; or NULL. */
 const char *exchange_header(const struct exchange *exchange, const char *name);
 struct span exchange_body(const struct exchange *exchange);
+/* What of a body counts for its tenant and the server while anything made of it is kept. */
+struct held_body {
+	struct http *http; /* NULL: nothing does */
+	struct tenant *tenant;
+	uint64_t bytes;
+};
+void held_body_drop(struct held_body *held);
 /* Of a ROUTE_FILE: a regular file, at its start; the exchange keeps it. */
 int exchange_body_file(const struct exchange *exchange);
 

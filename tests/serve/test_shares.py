@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one key may have of what the server keeps for all: bodies, archives."""
+import contextlib
+import re
+import shutil
+import socket
+
+import pytest
+
+from harness.daemon import configuration
+from harness.product import SLOW
+from harness.rest import Client
+from harness.web import SECONDS, Server, keyed_server, listen_to, request, responses, wait_until
+
+MIB = 1 << 20
+SECRETS = {"ada": "execpy_" + "a" * 43, "bob": "execpy_" + "b" * 43}
+SHARE = 4 * MIB
+FILE = "/v1/sessions/ses_" + "0" * 26 + "/files/a"  # the body comes before anybody looks
+
+
+@pytest.fixture(scope="module")
+def keyed(product):
+    with keyed_server(product, "serve-shares", SECRETS, {}, "bodies: 16M\n") as server:
+        yield server
+
+
+@pytest.fixture
+def tenant(contract, keyed):
+    """tenant(name) -> Client with its key."""
+    with contextlib.ExitStack() as ends:
+        def tenant(name):
+            client = Client(contract, keyed.port, SECRETS[name])
+            ends.callback(client.close)
+            return client
+        yield tenant
+
+
+@contextlib.contextmanager
+def body_without_end(server, sent, key=None):
+    """A connection that has sent so much of a body that is larger."""
+    fields = {"Authorization": f"Bearer {key}"} if key else {}
+    head = request("PUT", FILE, headers={**fields, "Content-Length": 1 << 30})
+    with contextlib.closing(socket.create_connection(server.address, SECONDS * SLOW)) as connection:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.sendall(head + bytes(sent))
+        yield connection
+
+
+def kept(client):
+    """Bytes of bodies, by the server's own word."""
+    text = client.connection
+    text.request("GET", "/metrics", headers=client.headers(None, None))
+    found = re.search(rb"^execpy_http_body_bytes (\d+)$", text.getresponse().read(), re.MULTILINE)
+    return int(found[1])
+
+
+def heard(connection):
+    return [(r.status, r.json["detail"]) for r in responses(listen_to(connection).raw)]
+
+
+# -- bodies -------------------------------------------------------------------------------------
+
+def test_one_key_does_not_have_all_bodies_refused(keyed, tenant):
+    ada, bob = tenant("ada"), tenant("bob")
+    with contextlib.ExitStack() as open_ones:
+        open_ones.enter_context(body_without_end(keyed, SHARE - MIB // 2, SECRETS["ada"]))
+        wait_until(lambda: kept(bob) == SHARE - MIB // 2)
+        for _ in range(2):
+            with body_without_end(keyed, MIB, SECRETS["ada"]) as more:
+                assert heard(more) == [(429, "your requests that are under way have too much in "
+                                             "their bodies together")]
+        # What was refused is not kept, and what is small has room.
+        wait_until(lambda: kept(bob) == SHARE - MIB // 2)
+        assert ada.run("1")["status"] == "ok"
+        answer = ada.post("/v1/run", {"code": "1", "stdin": "a" * (MIB // 2)})
+        assert answer.status == 429 and "bodies" in answer.json["detail"], answer
+        # The others' share is theirs.
+        much = "a" * (SHARE - MIB // 4)
+        assert bob.run("1", stdin=much)["status"] == "ok"
+    wait_until(lambda: kept(bob) == 0)
+    assert tenant("ada").run("1", stdin=much)["status"] == "ok"
+
+
+def test_a_body_that_is_larger_than_a_share(keyed, tenant):
+    with body_without_end(keyed, SHARE + 1, SECRETS["ada"]) as connection:
+        assert heard(connection) == [(413, "the body is larger than all that may be kept for one "
+                                           "client")]
+    wait_until(lambda: kept(tenant("bob")) == 0)
+
+
+
+
+def test_without_keys_there_is_one_share(product, contract):
+    place = product.directory("serve-one-share")
+    server = Server(product, place, "bodies: 8M\n" + configuration({"bare": (1, 2)}))
+    client = Client(contract, server.port)
+    try:
+        with body_without_end(server, 6 * MIB):
+            wait_until(lambda: kept(client) == 6 * MIB)
+            with body_without_end(server, 2 * MIB + 1) as more:
+                assert [status for status, _ in heard(more)] == [503]
+    finally:
+        client.close()
+        server.close()
+        shutil.rmtree(place, ignore_errors=True)
