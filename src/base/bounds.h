@@ -178,6 +178,7 @@
 #define HTTP_BODIES_TENANTS   4         /* one key's part of all bodies: one in so many */
 #define TAR_BYTES_MAX         (1 * GIB) /* of the files of an archive, holes included */
 #define REST_FILE_BYTES_MAX   (1 * GIB) /* that is put into a session, or an archive */
+#define REST_ARCHIVES_MAX     4         /* of one tenant, being made or sent at one moment */
 #define REST_FILES_MAX        256       /* of one run: each takes a descriptor */
 #define REST_BATCH_RUNS_MAX   1000
 #define REST_BATCH_CELLS      8          /* of one batch, at one moment */

@@ -20,7 +20,7 @@ FILE = "/v1/sessions/ses_" + "0" * 26 + "/files/a"  # the body comes before anyb
 
 @pytest.fixture(scope="module")
 def keyed(product):
-    with keyed_server(product, "serve-shares", SECRETS, {}, "bodies: 16M\n") as server:
+    with keyed_server(product, "serve-shares", SECRETS, {}, "bodies: 16M\nunread_time: 10m\n") as server:
         yield server
 
 
@@ -103,3 +103,44 @@ def test_without_keys_there_is_one_share(product, contract):
         client.close()
         server.close()
         shutil.rmtree(place, ignore_errors=True)
+
+
+# -- archives -----------------------------------------------------------------------------------
+
+def test_as_many_archives_as_it_may(keyed, tenant):
+    """Each is held until its reader has taken all of it, or is gone."""
+    ada, bob = tenant("ada"), tenant("bob")
+    place = ada.open()
+    assert ada.put(place + "/files/large", bytes(3 * MIB)).status == 204
+    for name in "abcd":  # more than all buffers on the way take
+        ada.run(f"import shutil; _ = shutil.copy('large', '{name}')", place + "/run", policy="open")
+    ask = request("GET", place + "/files.tar", headers={
+        "Authorization": f"Bearer {SECRETS['ada']}", "Connection": "close"})
+    with contextlib.ExitStack() as open_ones:
+        slow = []
+        for _ in range(4):
+            connection = open_ones.enter_context(contextlib.closing(socket.socket()))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(SECONDS * SLOW)
+            connection.connect(keyed.address)
+            connection.sendall(ask)
+            assert connection.recv(12) == b"HTTP/1.1 200"
+            slow.append(connection)
+        answer = ada.get(place + "/files.tar")
+        assert answer.status == 429 and "as many archives" in answer.json["detail"], answer
+        assert answer.headers["Retry-After"]
+        assert ada.get(place + "/files/large").status == 200
+        # They are counted for each key, and what fails is over.
+        other = bob.open()
+        for _ in range(6):
+            assert bob.get(place + "/files.tar").status == 404
+        assert bob.get(other + "/files.tar").status == 200
+        bob.delete(other)
+        slow[0].close()
+        wait_until(lambda: ada.get(place + "/files.tar").status == 200)
+        # One that is read to its end makes room, too.
+        with contextlib.closing(slow[1]):
+            assert listen_to(slow[1], 60).closed
+        for _ in range(3):
+            assert ada.get(place + "/files.tar").status == 200
+    ada.delete(place)

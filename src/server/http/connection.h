@@ -65,6 +65,7 @@ struct exchange {
 	struct bytes body;
 	uint64_t body_bytes;
 	struct held_body held;
+	unsigned *counted; /* exchange_count() */
 	int body_file;
 	/* The response. */
 	struct bytes fields;

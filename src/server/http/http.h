@@ -76,6 +76,8 @@ void exchange_begin(struct exchange *exchange, unsigned status, const char *medi
 void exchange_write(struct exchange *exchange, struct span part);
 /* A part of a regular file, which the exchange takes over. */
 void exchange_write_file(struct exchange *exchange, int fd, uint64_t offset, uint64_t length);
+/* One more in this count until the exchange is over, whichever way; once an exchange. */
+void exchange_count(struct exchange *exchange, unsigned *count);
 /* It is whole. The exchange is not the handler's any more. */
 void exchange_end(struct exchange *exchange);
 /* It cannot become whole: the connection is closed, so that the client sees it. */
