@@ -154,6 +154,7 @@
 #define MCP_PICTURE_PIXELS_MAX 2000 /* a side */
 #define MCP_RESOURCE_BYTES_MAX (8 * MIB)
 #define MCP_RESOURCES_MAX      1000
+#define MCP_PROGRESS_TOKEN_MAX 1024 /* bytes; with a longer one no progress is told */
 #define MCP_PROGRESS_MS        1000
 #define MCP_PROBE_MS           15000 /* to find out what is installed */
 #define MCP_FLUSH_MS           1000  /* for a client that has closed its end to read the rest */
