@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one key may have of what the server keeps for all: bodies, archives."""
 import contextlib
+import json
 import re
 import shutil
 import socket
@@ -46,12 +47,14 @@ def body_without_end(server, sent, key=None):
         yield connection
 
 
+def metrics(client):
+    client.connection.request("GET", "/metrics", headers=client.headers(None, None))
+    return client.connection.getresponse().read()
+
+
 def kept(client):
     """Bytes of bodies, by the server's own word."""
-    text = client.connection
-    text.request("GET", "/metrics", headers=client.headers(None, None))
-    found = re.search(rb"^execpy_http_body_bytes (\d+)$", text.getresponse().read(), re.MULTILINE)
-    return int(found[1])
+    return int(re.search(rb"^execpy_http_body_bytes (\d+)$", metrics(client), re.MULTILINE)[1])
 
 
 def heard(connection):
@@ -103,6 +106,64 @@ def test_without_keys_there_is_one_share(product, contract):
         client.close()
         server.close()
         shutil.rmtree(place, ignore_errors=True)
+
+
+# -- what outlives its request ------------------------------------------------------------------
+
+SLEEP = {"code": "import time; time.sleep(600)", "stdin": "a" * (SHARE - MIB),
+         "limits": {"time_ms": 900000}, "policy": "open"}
+
+
+def test_a_detached_run_keeps_its_part(keyed, tenant):
+    ada, bob = tenant("ada"), tenant("bob")
+    answer = ada.post("/v1/run", {**SLEEP, "detach": True})
+    assert answer.status == 202
+    assert SHARE - MIB < kept(bob) < SHARE
+    for keys in ({"detach": True}, {}):
+        assert ada.post("/v1/run", {**SLEEP, **keys}).status == 429
+    assert ada.run("1")["status"] == "ok"
+    assert bob.run("1", stdin=SLEEP["stdin"])["status"] == "ok"
+    place = answer.headers["Location"]
+    assert ada.delete(place).status == 204
+    wait_until(lambda: ada.get(place).json["state"] == "done")
+    assert kept(bob) == 0
+    assert ada.run("1", stdin=SLEEP["stdin"])["status"] == "ok"
+    # One that never begins has no part either.
+    place = ada.post("/v1/run", {**SLEEP, "detach": True, "template": "none"}).headers["Location"]
+    wait_until(lambda: ada.get(place).json["state"] == "refused")
+    assert kept(bob) == 0
+
+
+def post_message(client, message, headers=()):
+    """Sends it over the client's connection, and does not wait."""
+    client.connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", **message}), {
+        **client.headers(None, {}), "Accept": "application/json, text/event-stream",
+        **dict(headers)})
+
+
+def test_a_message_whose_client_is_gone_keeps_its_part(keyed, tenant):
+    """Its call goes on, as revisions before the stateless one want it."""
+    ada, bob = tenant("ada"), tenant("bob")
+    post_message(ada, {"id": 1, "method": "initialize",
+                       "params": {"protocolVersion": "2025-11-25", "capabilities": {},
+                                  "clientInfo": {"name": "test", "version": "1"}}})
+    opened = ada.connection.getresponse()
+    opened.read()
+    session = {"Mcp-Session-Id": opened.headers["Mcp-Session-Id"]}
+    arguments = {"code": "import time; time.sleep(100)", "stdin": SLEEP["stdin"],
+                 "time_ms": 120000}
+    post_message(ada, {"id": 2, "method": "tools/call",
+                       "params": {"name": "execute_python", "arguments": arguments}}, session)
+    wait_until(lambda: keyed.cells() == 1)
+    ada.close()
+    wait_until(lambda: b"execpy_http_connections 1\n" in metrics(bob))
+    assert SHARE - MIB < kept(bob) < SHARE and keyed.cells() == 1
+    assert ada.post("/v1/run", SLEEP).status == 429
+    # The end of the MCP session is the end of its calls.
+    ada.connection.request("DELETE", "/mcp", headers={**ada.headers(None, None), **session})
+    assert ada.connection.getresponse().status == 204
+    wait_until(lambda: kept(bob) == 0)
+    keyed.quiet()
 
 
 # -- archives -----------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 /* bodies: counts what is kept of requests' bodies, for the server and for each tenant.
  *
  * All bodies share one bound, `bodies` of the configuration. Without a bound of its own one
- * tenant could fill it with bodies that never end, and all others would be refused. */
+ * tenant could fill it with bodies that never end, and all others would be refused. What
+ * outlives its request, as a detached run does, takes its count with it. */
 #include "server/http/connection.h"
 #include "server/server.h"
 
@@ -38,6 +39,14 @@ unsigned exchange_hold(struct exchange *exchange, uint64_t bytes, const char **w
 		return 429;
 	}
 	return 0;
+}
+
+struct held_body exchange_take_held(struct exchange *exchange)
+{
+	struct held_body held = exchange->held;
+
+	exchange->held = (struct held_body){0};
+	return held;
 }
 
 void held_body_drop(struct held_body *held)

@@ -58,6 +58,8 @@ struct held_body {
 	uint64_t bytes;
 };
 void held_body_drop(struct held_body *held);
+/* What it counts for goes on counting when the exchange is over, until it is dropped. */
+struct held_body exchange_take_held(struct exchange *exchange);
 /* Of a ROUTE_FILE: a regular file, at its start; the exchange keeps it. */
 int exchange_body_file(const struct exchange *exchange);
 
