@@ -154,6 +154,7 @@
 #define MCP_PICTURE_PIXELS_MAX 2000 /* a side */
 #define MCP_RESOURCE_BYTES_MAX (8 * MIB)
 #define MCP_RESOURCES_MAX      1000
+#define MCP_PROGRESS_TOKEN_MAX 1024 /* bytes; with a longer one no progress is told */
 #define MCP_PROGRESS_MS        1000
 #define MCP_PROBE_MS           15000 /* to find out what is installed */
 #define MCP_FLUSH_MS           1000  /* for a client that has closed its end to read the rest */
@@ -175,9 +176,10 @@
 #define REST_CODE_BODY_BYTES  (8 * MIB)  /* of a check: code, and what JSON makes of it */
 #define REST_SMALL_BODY_BYTES (64 * KIB)
 #define JSON_VALUES_MAX       200000    /* of a request: each takes a hundred times its bytes */
-#define HTTP_BODIES_BYTES_MAX (4 * GIB) /* of all requests together */
+#define HTTP_BODIES_TENANTS   4         /* one key's part of all bodies: one in so many */
 #define TAR_BYTES_MAX         (1 * GIB) /* of the files of an archive, holes included */
 #define REST_FILE_BYTES_MAX   (1 * GIB) /* that is put into a session, or an archive */
+#define REST_ARCHIVES_MAX     4         /* of one tenant, being made or sent at one moment */
 #define REST_FILES_MAX        256       /* of one run: each takes a descriptor */
 #define REST_BATCH_RUNS_MAX   1000
 #define REST_BATCH_CELLS      8          /* of one batch, at one moment */

@@ -24,6 +24,8 @@
 	  "how long a connection without a request stays")                                        \
 	X(unread_ms, "unread_time", LIMIT_UNIT_MS, 30000, 10, 3600000,                            \
 	  "how long a client may take nothing of a response")                                     \
+	X(bodies_bytes, "bodies", LIMIT_UNIT_BYTES, 4 * GIB, 1 * MIB, 1024 * GIB,                 \
+	  "of requests' bodies kept at one moment; one key's part is a quarter")                  \
 	X(compat_time_ms, "compat_time", LIMIT_UNIT_MS, 60000, 10, 24ull * 3600 * 1000,           \
 	  "a run's time over an API of others that does not say")                                 \
 	X(compat_memory_bytes, "compat_memory", LIMIT_UNIT_BYTES, 512 * MIB, 4 * MIB, 1024 * GIB, \

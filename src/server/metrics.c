@@ -116,6 +116,8 @@ static void write_http(const struct server *server, struct bytes *out)
 		  http->connections_total);
 	write_one(out, "http_requests_active", "gauge", "Requests under way.",
 		  http->exchange_count);
+	write_one(out, "http_body_bytes", "gauge", "Of requests' bodies, kept now.",
+		  http->body_bytes);
 	write_one(out, "http_refused_total", "counter", "What was no request, or came too late.",
 		  http->refused_total);
 	write_one(out, "log_lines_lost_total", "counter", "Lines that no log took.",

@@ -18,6 +18,8 @@ struct tenant {
 	unsigned runs_max, sessions_max; /* at once; 0: as many as the daemon has */
 	unsigned rate;                   /* requests a minute; 0: any */
 	unsigned runs, sessions;         /* now */
+	unsigned archives;               /* that are made, or sent */
+	uint64_t body_bytes;             /* of its requests that are kept (http/bodies.c) */
 	unsigned sessions_coming;        /* for which room was taken */
 	unsigned sessions_recount;       /* when so many are counted: some may have ended */
 };

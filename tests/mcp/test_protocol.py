@@ -319,16 +319,17 @@ def test_calls_that_wait_can_be_cancelled_too(client):
 
 
 def test_long_runs_tell_their_progress_to_who_asked(client):
+    """A token that is too long is none, since each notice would bring it back."""
     client.run("1")
     code = "import time\nprint('x', flush=True)\ntime.sleep(2.3)"
     numbers = [client.begin("tools/call", _meta={"progressToken": token} if token else {},
                             name="execute_python", arguments={"code": code})
-               for token in ("t", 7, None)]
+               for token in ("t" * 1024, 7, None, "t" * 1025)]
     for number in numbers:
         assert client.answer(number)["isError"] is False
     told = [m["params"] for m in client.aside if m.get("method") == "notifications/progress"]
     assert len(told) == len(client.aside) == 4
-    for token in ("t", 7):
+    for token in ("t" * 1024, 7):
         first, second = [t for t in told if t["progressToken"] == token]
         assert 0.9 < first["progress"] < second["progress"]
         assert "2 bytes" in second["message"]

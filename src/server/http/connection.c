@@ -115,12 +115,14 @@ static void read_head(struct connection *connection, struct evbuffer *input)
 
 static bool keep_body(struct exchange *exchange, struct span data)
 {
-	struct http *http = exchange->connection->http;
+	const char *why = "";
+	unsigned refused = exchange_hold(exchange, data.length, &why);
 
 	exchange->body_bytes += data.length;
-	http->body_bytes += data.length;
-	if (http->body_bytes > HTTP_BODIES_BYTES_MAX) {
-		exchange_refuse(exchange, 503, "too much is being sent by all clients together");
+	if (refused) {
+		if (refused == 429)
+			exchange_field(exchange, "Retry-After", "1");
+		exchange_refuse(exchange, refused, why);
 		return false;
 	}
 	if (exchange->body_bytes > exchange->route->body_bytes_max) {

@@ -22,7 +22,7 @@ struct http {
 	TAILQ_HEAD(, listener) listeners;
 	unsigned connection_count, exchange_count;
 	bool stopping;       /* answers, but keeps no connection */
-	uint64_t body_bytes; /* of all exchanges */
+	uint64_t body_bytes; /* that are held (bodies.c) */
 	uint64_t connections_total, requests_total, refused_total;
 };
 
@@ -64,6 +64,8 @@ struct exchange {
 	char *joined[HTTP_FIELDS_MAX];
 	struct bytes body;
 	uint64_t body_bytes;
+	struct held_body held;
+	unsigned *counted; /* exchange_count() */
 	int body_file;
 	/* The response. */
 	struct bytes fields;
@@ -129,6 +131,10 @@ bool exchange_admit(struct exchange *exchange);
 void exchange_refuse(struct exchange *exchange, unsigned status, const char *why);
 void exchange_drained(struct exchange *exchange);
 size_t exchange_pending(const struct exchange *exchange); /* bytes of its parts in memory */
+
+/* bodies.c */
+/* Counts more of the body that comes: 0, or the status with which it is refused. */
+unsigned exchange_hold(struct exchange *exchange, uint64_t bytes, const char **why);
 
 /* route.c */
 /* The route of a path for a method: NULL with 404, or 405 and the methods there are. */

@@ -45,7 +45,9 @@ void exchange_free(struct exchange *exchange)
 	if (exchange->state == EXCHANGE_READY)
 		TAILQ_REMOVE(&exchange->connection->http->ready, exchange, entry);
 	exchange->connection->http->exchange_count--;
-	exchange->connection->http->body_bytes -= exchange->body_bytes;
+	held_body_drop(&exchange->held);
+	if (exchange->counted)
+		--*exchange->counted;
 	exchange->connection->exchange = NULL;
 	while (!TAILQ_EMPTY(&exchange->parts))
 		free_part(exchange, TAILQ_FIRST(&exchange->parts));
@@ -161,6 +163,12 @@ struct span exchange_body(const struct exchange *exchange)
 int exchange_body_file(const struct exchange *exchange)
 {
 	return exchange->body_file;
+}
+
+void exchange_count(struct exchange *exchange, unsigned *count)
+{
+	exchange->counted = count;
+	++*count;
 }
 
 /* --- the response --------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 struct exchange;
+struct http;   /* server/http/connection.h */
 struct server; /* server/server.h */
 struct tenant; /* server/tenant.h */
 struct json;   /* engine/json.h */
@@ -50,6 +51,15 @@ const char *exchange_query(const struct exchange *exchange, const char *name);
 /* A field of the header by its lower-case name, several joined with ", "; or NULL. */
 const char *exchange_header(const struct exchange *exchange, const char *name);
 struct span exchange_body(const struct exchange *exchange);
+/* What of a body counts for its tenant and the server while anything made of it is kept. */
+struct held_body {
+	struct http *http; /* NULL: nothing does */
+	struct tenant *tenant;
+	uint64_t bytes;
+};
+void held_body_drop(struct held_body *held);
+/* What it counts for goes on counting when the exchange is over, until it is dropped. */
+struct held_body exchange_take_held(struct exchange *exchange);
 /* Of a ROUTE_FILE: a regular file, at its start; the exchange keeps it. */
 int exchange_body_file(const struct exchange *exchange);
 
@@ -68,6 +78,8 @@ void exchange_begin(struct exchange *exchange, unsigned status, const char *medi
 void exchange_write(struct exchange *exchange, struct span part);
 /* A part of a regular file, which the exchange takes over. */
 void exchange_write_file(struct exchange *exchange, int fd, uint64_t offset, uint64_t length);
+/* One more in this count until the exchange is over, whichever way; once an exchange. */
+void exchange_count(struct exchange *exchange, unsigned *count);
 /* It is whole. The exchange is not the handler's any more. */
 void exchange_end(struct exchange *exchange);
 /* It cannot become whole: the connection is closed, so that the client sees it. */

@@ -49,7 +49,8 @@ struct mcp_call *mcp_call_new(struct mcp_client *client, struct mcp_message *mes
 	call->get.fd = -1;
 	call->began_us = (uint64_t)now_us();
 	token = json_object_get(json_object_get(call->params, "_meta"), "progressToken");
-	if (json_is_string(token) || json_is_integer(token))
+	if (json_is_integer(token) ||
+	    (json_is_string(token) && json_string_length(token) <= MCP_PROGRESS_TOKEN_MAX))
 		call->progress_token = token;
 	TAILQ_INSERT_TAIL(&client->calls, call, entry);
 	client->call_count++;

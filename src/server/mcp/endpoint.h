@@ -38,6 +38,7 @@ struct mcp_post {
 	TAILQ_ENTRY(mcp_post) entry;
 	struct mcp_tenant *owner;
 	struct exchange *exchange;        /* NULL: answered, or the client is gone */
+	struct held_body held;            /* of the message, when the client is gone */
 	struct mcp_http_session *session; /* or NULL: the message stands alone */
 	struct mcp_client alone;
 	bool takes_stream, takes_json;

@@ -160,6 +160,7 @@ static void on_gone(void *user)
 {
 	struct mcp_post *post = user;
 
+	post->held = exchange_take_held(post->exchange);
 	post->exchange = NULL;
 	if (post->keep_alive)
 		event_del(post->keep_alive);
@@ -203,6 +204,7 @@ void mcp_post_free(struct mcp_post *post)
 	if (post->session)
 		post->session->posts--;
 	mcp_client_free(&post->alone);
+	held_body_drop(&post->held);
 	if (post->keep_alive)
 		event_free(post->keep_alive);
 	free(post);

@@ -253,11 +253,26 @@ static void give_archive(struct file_call *files)
 			  (uint64_t)info.st_size);
 }
 
+/* An archive takes room until the client has read all of it, however slowly it does. */
+static bool take_archive(struct rest_call *call)
+{
+	if (call->tenant->archives < REST_ARCHIVES_MAX) {
+		exchange_count(call->exchange, &call->tenant->archives);
+		return true;
+	}
+	exchange_field(call->exchange, "Retry-After", "1");
+	rest_problem(call, 429, "you have as many archives under way as you may: %d",
+		     REST_ARCHIVES_MAX);
+	return false;
+}
+
 void rest_get_tar(struct exchange *exchange)
 {
 	struct file_call *files = new_call(exchange, false);
 
 	if (!files)
+		return;
+	if (!take_archive(&files->call))
 		return;
 	files->archive = memfd_create("execpy-archive", MFD_CLOEXEC);
 	if (files->archive < 0) {

@@ -16,6 +16,7 @@ struct kept_run {
 	struct tenant *tenant;
 	char id[EXECPY_SESSION_ID_MAX];
 	struct ask ask;
+	struct held_body held; /* that the request is made of */
 	char session[EXECPY_SESSION_ID_MAX];
 	struct run *run; /* while it goes on */
 	struct execpy_result *result;
@@ -37,6 +38,7 @@ static void forget(struct kept_run *kept)
 		event_free(kept->expiry);
 	execpy_result_free(kept->result);
 	ask_free(&kept->ask);
+	held_body_drop(&kept->held);
 	free(kept);
 }
 
@@ -105,6 +107,7 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 		snprintf(kept->why, sizeof kept->why, "%s", why->text);
 	}
 	ask_free(&kept->ask); /* with its files */
+	held_body_drop(&kept->held);
 	/* The newest stands at the end. */
 	TAILQ_REMOVE(&rest->kept, kept, entry);
 	TAILQ_INSERT_TAIL(&rest->kept, kept, entry);
@@ -147,6 +150,7 @@ static struct kept_run *keep(struct rest_call *call)
 	kept->tenant = call->tenant;
 	kept->ask = call->ask;
 	ask_init(&call->ask);
+	kept->held = exchange_take_held(call->exchange);
 	snprintf(kept->session, sizeof kept->session, "%s", call->session);
 	TAILQ_INSERT_TAIL(&kept->rest->kept, kept, entry);
 	kept->expiry = evtimer_new(async_base(kept->rest->server->engine), on_expiry, kept);
