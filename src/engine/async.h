@@ -65,13 +65,4 @@ void async_abandon_asking(struct asking *asking);
 /* Ends one that nobody wants any more; nobody is told. */
 void async_end_session(struct execpy_engine *engine, const char *id);
 
-/* One that is opened: `done` gets what it is like, or NULL and why not. */
-struct opening;
-struct opening *async_open_session(struct execpy_engine *engine,
-				   const struct execpy_session_options *options,
-				   void (*done)(void *user, const struct execpy_session_info *info,
-						const struct error *why),
-				   void *user, struct error *err);
-void async_abandon_opening(struct opening *opening); /* NULL-safe */
-
 #endif

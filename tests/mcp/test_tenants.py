@@ -5,17 +5,18 @@ import http.client
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from conftest import Failed
 from harness.daemon import Daemon, configuration
-from harness.web import at_once
+from harness.web import at_once, wait_until
 from web import Web
 
 pytestmark = pytest.mark.cold  # it has a daemon of its own
-KEYS = {name: f"execpy_{name * 20}" for name in ("first", "second", "small")}
-WHAT = {"first": "", "second": ", runs: 1, sessions: 1",
+KEYS = {name: f"execpy_{name * 20}" for name in ("first", "second", "small", "forks")}
+WHAT = {"first": "", "second": ", runs: 1, sessions: 1", "forks": ", sessions: 8",
         "small": ", limits: {time: 2s, memory: 64M}, policies: [standard]"}
 
 
@@ -33,6 +34,7 @@ def tenants(product):
     webs = {name: Web(line.split()[-1], 30 * product.SLOW, key) for name, key in KEYS.items()}
     webs["nobody"] = Web(line.split()[-1], 30 * product.SLOW, "execpy_" + "x" * 100)
     webs["audit"] = place / "audit.log"
+    webs["daemon"] = daemon
     yield webs
     daemon.close()
 
@@ -99,6 +101,40 @@ def test_sessions_are_counted(tenants):
     session, = (a["structuredContent"]["sessions"][0]["id"] for a in asked if not a["isError"])
     end(second, session)
     end(second, opened(second))
+
+
+def call_session(web, _id, **arguments):
+    return web.request("tools/call", {"name": "python_session", "arguments": arguments}, _id=_id)
+
+
+def test_a_cancelled_fork_leaves_nothing(tenants):
+    """The branches that came to be all the same end, and what is not cancelled is there."""
+    forks, count = tenants["forks"], lambda: tenants["daemon"].status()["sessions"]
+    forks.begin()
+    before = count()
+    session = opened(forks)
+    with ThreadPoolExecutor(1) as pool:
+        for attempt in range(20):
+            _id = f"fork {attempt}"
+            asking = pool.submit(call_session, forks, _id, action="fork", session=session, count=7)
+            while not asking.done():
+                assert forks.notify("notifications/cancelled", requestId=_id).status == 202
+            answer = asking.result()
+            if not answer.messages:
+                break
+            for info in answer.result["structuredContent"]["sessions"]:
+                end(forks, info["id"])
+        else:
+            pytest.fail("none was cancelled while it went on")
+    wait_until(lambda: count() == before + 1)
+    listed = forks.tool("python_session", action="list").result["structuredContent"]["sessions"]
+    assert [info["id"] for info in listed] == [session]
+    branches = call_session(forks, "kept", action="fork", session=session, count=7)
+    branches = branches.result["structuredContent"]["sessions"]
+    assert len(branches) == 7 and count() == before + 8
+    for info in [*branches, {"id": session}]:
+        end(forks, info["id"])
+    wait_until(lambda: count() == before)
 
 
 def test_runs_are_counted(tenants):

@@ -63,9 +63,17 @@ static void end_count(struct mcp_call *call)
 	call->counted = false;
 }
 
+/* They came to be for a call that ends before it could say whose they are. */
+static void end_sessions(struct mcp_call *call)
+{
+	for (size_t i = 0; call->makes_sessions && i < call->info_count; i++)
+		async_end_session(call->server->engine, call->infos[i].id);
+}
+
 void mcp_call_free(struct mcp_call *call)
 {
 	end_count(call);
+	end_sessions(call);
 	tenant_leave_room(&call->room);
 	TAILQ_REMOVE(&call->client->calls, call, entry);
 	call->client->call_count--;
@@ -74,7 +82,6 @@ void mcp_call_free(struct mcp_call *call)
 	if (call->ticker)
 		event_free(call->ticker);
 	async_abandon(call->run);
-	async_abandon_opening(call->opening);
 	async_abandon_asking(call->asking);
 	free(call->infos);
 	free(call->ids);
@@ -170,8 +177,6 @@ void mcp_proceed(struct mcp_server *server)
 
 		TAILQ_REMOVE(&server->over, call, over_entry);
 		call->over = false;
-		if (call->cancelled && call->opened.id[0])
-			async_end_session(server->engine, call->opened.id);
 		if (call->cancelled) {
 			struct mcp_client *client = call->client;
 			void *carrier = call->carrier;
@@ -208,26 +213,6 @@ int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err
 	return 0;
 }
 
-static void on_opened(void *user, const struct execpy_session_info *info, const struct error *why)
-{
-	struct mcp_call *call = user;
-
-	call->opening = NULL;
-	if (info)
-		call->opened = *info;
-	is_over(call, why);
-}
-
-int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options *options,
-		      struct error *err)
-{
-	call->opening = async_open_session(call->server->engine, options, on_opened, call, err);
-	if (!call->opening)
-		return -err->number;
-	start_ticker(call);
-	return 0;
-}
-
 static void on_answer(void *user, const struct execpy_session_info *infos, size_t count,
 		      const struct error *why)
 {
@@ -235,8 +220,6 @@ static void on_answer(void *user, const struct execpy_session_info *infos, size_
 	struct error memory = {0};
 
 	call->asking = NULL;
-	free(call->infos);
-	call->info_count = 0;
 	call->infos = calloc(count + 1, sizeof *call->infos);
 	if (call->infos && count > 0)
 		memcpy(call->infos, infos, count * sizeof *infos);
@@ -244,12 +227,25 @@ static void on_answer(void *user, const struct execpy_session_info *infos, size_
 		call->info_count = count;
 	else
 		fail(&memory, ENOMEM, "sessions");
+	for (size_t i = 0; !call->infos && call->makes_sessions && i < count; i++)
+		async_end_session(call->server->engine, infos[i].id);
 	is_over(call, memory.number ? &memory : why);
 }
 
 int mcp_begin_asking(struct mcp_call *call, const struct session_question *question,
 		     struct error *err)
 {
+	/* Of a question before. */
+	free(call->infos);
+	call->infos = NULL;
+	call->info_count = 0;
+	call->makes_sessions =
+		question->kind == SESSION_ASK_OPEN ||
+		(question->kind == SESSION_ASK_ACT && question->action == SESSION_FORK);
 	call->asking = async_ask_session(call->server->engine, question, on_answer, call, err);
-	return call->asking ? 0 : -err->number;
+	if (!call->asking)
+		return -err->number;
+	if (question->kind == SESSION_ASK_OPEN)
+		start_ticker(call);
+	return 0;
 }
