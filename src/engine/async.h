@@ -59,10 +59,13 @@ struct asking *async_ask_session(struct execpy_engine *engine,
 				 const struct session_question *question, session_answered *done,
 				 void *user, struct error *err);
 /* `done` is not called any more. What was asked for may still be done; a session that
- * comes to be so is ended. NULL-safe. */
-void async_abandon_asking(struct asking *asking);
+ * comes to be so is ended. `released`, if it is not NULL, is called for each session that
+ * OPEN or FORK asked for, once it has ended or is not to come: at the latest when the
+ * engine is closed. NULL-safe. */
+void async_abandon_asking(struct asking *asking, void (*released)(void *user), void *user);
 
-/* Ends one that nobody wants any more; nobody is told. */
-void async_end_session(struct execpy_engine *engine, const char *id);
+/* Ends one that nobody wants any more; only `released`, if it is not NULL, is called then. */
+void async_end_session(struct execpy_engine *engine, const char *id, void (*released)(void *user),
+		       void *user);
 
 #endif

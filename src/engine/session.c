@@ -371,7 +371,7 @@ static int ask(struct execpy_engine *engine, const struct session_question *ques
 	while (!waiting->over) {
 		if (event_base_loop(engine->base, EVLOOP_ONCE) == 0)
 			continue;
-		async_abandon_asking(asking);
+		async_abandon_asking(asking, NULL, NULL);
 		return refuse(err, EPIPE, "the event loop ended");
 	}
 	if (!waiting->why.number)

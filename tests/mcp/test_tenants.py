@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conftest import Failed
-from harness.daemon import Daemon, configuration
+from harness.daemon import Daemon, configuration, stopped
 from harness.web import at_once, wait_until
 from web import Web
 
@@ -101,6 +101,27 @@ def test_sessions_are_counted(tenants):
     session, = (a["structuredContent"]["sessions"][0]["id"] for a in asked if not a["isError"])
     end(second, session)
     end(second, opened(second))
+
+
+def test_who_goes_away_has_no_more_sessions(tenants):
+    """What was asked for and given up is counted until it has ended."""
+    second = tenants["second"]
+    arguments = {"name": "python_session", "arguments": {"action": "create"}}
+    warden, = tenants["daemon"].roles()["warden"]
+    with stopped(warden):  # so that nothing comes to be
+        for _ in range(3):
+            second.leave(*second.stateless("tools/call", arguments), lambda: time.sleep(0.1))
+        time.sleep(0.3)
+        asked = second.tool("python_session", action="create").result
+        assert asked["isError"] is True and "which is the most" in asked["content"][0]["text"]
+    created = []
+
+    def create():
+        result = second.tool("python_session", action="create").result
+        created.append(result)
+        return result["isError"] is False
+    wait_until(create)
+    end(second, created[-1]["structuredContent"]["sessions"][0]["id"])
 
 
 def call_session(web, _id, **arguments):

@@ -6,6 +6,7 @@
  * gone. What is over is noted from the loop and gone on with between its turns, since
  * the next step may begin something (engine/async.h). */
 #include "server/mcp/protocol.h"
+#include "server/owned.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -67,14 +68,13 @@ static void end_count(struct mcp_call *call)
 static void end_sessions(struct mcp_call *call)
 {
 	for (size_t i = 0; call->makes_sessions && i < call->info_count; i++)
-		async_end_session(call->server->engine, call->infos[i].id);
+		owned_end(call->server->engine, call->infos[i].id, &call->room);
 }
 
 void mcp_call_free(struct mcp_call *call)
 {
 	end_count(call);
 	end_sessions(call);
-	tenant_leave_room(&call->room);
 	TAILQ_REMOVE(&call->client->calls, call, entry);
 	call->client->call_count--;
 	if (call->over)
@@ -82,7 +82,7 @@ void mcp_call_free(struct mcp_call *call)
 	if (call->ticker)
 		event_free(call->ticker);
 	async_abandon(call->run);
-	async_abandon_asking(call->asking);
+	owned_abandon(call->asking, &call->room);
 	free(call->infos);
 	free(call->ids);
 	execpy_result_free(call->result);
@@ -228,7 +228,7 @@ static void on_answer(void *user, const struct execpy_session_info *infos, size_
 	else
 		fail(&memory, ENOMEM, "sessions");
 	for (size_t i = 0; !call->infos && call->makes_sessions && i < count; i++)
-		async_end_session(call->server->engine, infos[i].id);
+		owned_end(call->server->engine, infos[i].id, &call->room);
 	is_over(call, memory.number ? &memory : why);
 }
 

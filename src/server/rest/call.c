@@ -59,11 +59,10 @@ void rest_call_free(struct rest_call *call)
 	if (call->release)
 		call->release(call);
 	async_abandon(call->run);
-	async_abandon_asking(call->asking);
+	owned_abandon(call->asking, &call->room);
 	report_abandon(call->reporting);
 	for (; call->slots > 0; call->slots--)
 		tenant_end_run(call->tenant);
-	tenant_leave_room(&call->room);
 	json_stream_free(&call->stream);
 	execpy_result_free(call->result);
 	ask_free(&call->ask);
