@@ -185,6 +185,7 @@ int engine_revive(struct execpy_engine *engine, struct error *err)
 		return r;
 	}
 	engine->dead = engine->ready = false;
+	sessions_forget(engine); /* they were the other warden's */
 	return 0;
 }
 
