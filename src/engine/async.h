@@ -43,6 +43,9 @@ const char *async_id(const struct run *run);
 void async_cancel(struct run *run);
 /* Ends it, and nobody is told: `done` is not called any more. NULL-safe. */
 void async_abandon(struct run *run);
+/* The same: its result so far is the caller's, cancelled unless it was over already. NULL
+ * when it never began. NULL-safe. */
+struct execpy_result *async_give_up(struct run *run);
 /* Its output is not read, so that the code waits in its next write; its time goes on.
  * Pausing is allowed while it tells of output, resuming is not. */
 void async_pause(struct run *run);

@@ -106,13 +106,14 @@ def test_sessions_are_counted(tenants):
 def test_who_goes_away_has_no_more_sessions(tenants):
     """What was asked for and given up is counted until it has ended."""
     second = tenants["second"]
+    brief = Web(f"http://{second.host}:{second.port}", 10, KEYS["second"])
     arguments = {"name": "python_session", "arguments": {"action": "create"}}
     warden, = tenants["daemon"].roles()["warden"]
     with stopped(warden):  # so that nothing comes to be
         for _ in range(3):
             second.leave(*second.stateless("tools/call", arguments), lambda: time.sleep(0.1))
         time.sleep(0.3)
-        asked = second.tool("python_session", action="create").result
+        asked = brief.tool("python_session", action="create").result
         assert asked["isError"] is True and "which is the most" in asked["content"][0]["text"]
     created = []
 
@@ -193,6 +194,22 @@ def test_the_audit_log_has_it(tenants):
     digest = hashlib.sha256(code.encode()).hexdigest()
     kinds = [line["kind"] for line in lines if digest in line.values() and line["key"] == "first"]
     assert kinds == ["mcp execute_python", "mcp check_python"]
+
+
+def test_the_audit_log_has_what_is_left(tenants):
+    """A run of which the client that asked for it is gone."""
+    first, daemon = tenants["first"], tenants["daemon"]
+    code = "while True: pass  # left"
+    digest = hashlib.sha256(code.encode()).hexdigest()
+    message = first.stateless("tools/call", {"name": "execute_python", "arguments": {"code": code}})
+    first.leave(*message, lambda: wait_until(lambda: daemon.status()["running"] == 1))
+
+    def told():
+        lines = [json.loads(line) for line in tenants["audit"].read_text().splitlines()]
+        return [line for line in lines if line["code_sha256"] == digest]
+    wait_until(told, 5)
+    line, = told()
+    assert (line["kind"], line["status"]) == ("mcp execute_python", "cancelled")
 
 
 def test_rest_has_the_same_sessions(tenants):

@@ -71,6 +71,16 @@ static void end_sessions(struct mcp_call *call)
 		owned_end(call->server->engine, call->infos[i].id, &call->room);
 }
 
+/* What ran for a client is in the records, also when there is nobody to be answered. */
+static void abandon_run(struct mcp_call *call)
+{
+	struct execpy_result *result = async_give_up(call->run);
+
+	if (result && call->ran_as && call->server->ran)
+		call->server->ran(call, result);
+	execpy_result_free(result);
+}
+
 void mcp_call_free(struct mcp_call *call)
 {
 	end_count(call);
@@ -81,7 +91,7 @@ void mcp_call_free(struct mcp_call *call)
 		TAILQ_REMOVE(&call->server->over, call, over_entry);
 	if (call->ticker)
 		event_free(call->ticker);
-	async_abandon(call->run);
+	abandon_run(call);
 	owned_abandon(call->asking, &call->room);
 	free(call->infos);
 	free(call->ids);
