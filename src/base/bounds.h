@@ -71,6 +71,7 @@
 #define SESSION_LISTING_BYTES_MAX    (8 * MIB)
 #define SESSION_READS_MAX            64    /* of 64 KiB of output, when a run is over */
 #define SESSION_ENDED_MAX            256   /* ended sessions that are remembered */
+#define SESSION_KNOWN_MAX            1024  /* of which an engine remembers limits and policy */
 #define SESSION_TABLES_KIB           1024  /* page tables of 512 MiB: a fork waits for a pause */
 #define SESSION_CHECKPOINT_SHARE     10    /* of, or for runs that took, ten times what it takes */
 #define SESSION_CHEAP_US             2000  /* such a fork waits for no pause, whatever it copies */

@@ -112,18 +112,29 @@ void async_cancel(struct run *run)
 	run_cancel(run);
 }
 
-void async_abandon(struct run *run)
+struct execpy_result *async_give_up(struct run *run)
 {
 	struct execpy_result *result;
+	bool begun;
 
 	if (!run)
-		return;
+		return NULL;
 	if (run->watch)
 		free_watch(run->watch);
 	run->watch = NULL;
+	run->cancelled = true;
 	result = run->result;
+	begun = run->state != RUN_LOOKING && !run->refused;
 	run_free(run);
+	if (begun)
+		return result;
 	execpy_result_free(result);
+	return NULL;
+}
+
+void async_abandon(struct run *run)
+{
+	execpy_result_free(async_give_up(run));
 }
 
 void async_pause(struct run *run)

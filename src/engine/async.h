@@ -43,6 +43,9 @@ const char *async_id(const struct run *run);
 void async_cancel(struct run *run);
 /* Ends it, and nobody is told: `done` is not called any more. NULL-safe. */
 void async_abandon(struct run *run);
+/* The same: its result so far is the caller's, cancelled unless it was over already. NULL
+ * when it never began. NULL-safe. */
+struct execpy_result *async_give_up(struct run *run);
 /* Its output is not read, so that the code waits in its next write; its time goes on.
  * Pausing is allowed while it tells of output, resuming is not. */
 void async_pause(struct run *run);
@@ -59,19 +62,13 @@ struct asking *async_ask_session(struct execpy_engine *engine,
 				 const struct session_question *question, session_answered *done,
 				 void *user, struct error *err);
 /* `done` is not called any more. What was asked for may still be done; a session that
- * comes to be so is ended. NULL-safe. */
-void async_abandon_asking(struct asking *asking);
+ * comes to be so is ended. `released`, if it is not NULL, is called for each session that
+ * OPEN or FORK asked for, once it has ended or is not to come: at the latest when the
+ * engine is closed. NULL-safe. */
+void async_abandon_asking(struct asking *asking, void (*released)(void *user), void *user);
 
-/* Ends one that nobody wants any more; nobody is told. */
-void async_end_session(struct execpy_engine *engine, const char *id);
-
-/* One that is opened: `done` gets what it is like, or NULL and why not. */
-struct opening;
-struct opening *async_open_session(struct execpy_engine *engine,
-				   const struct execpy_session_options *options,
-				   void (*done)(void *user, const struct execpy_session_info *info,
-						const struct error *why),
-				   void *user, struct error *err);
-void async_abandon_opening(struct opening *opening); /* NULL-safe */
+/* Ends one that nobody wants any more; only `released`, if it is not NULL, is called then. */
+void async_end_session(struct execpy_engine *engine, const char *id, void (*released)(void *user),
+		       void *user);
 
 #endif

@@ -25,6 +25,8 @@ struct asking {
 	struct execpy_session_info info;
 	session_answered *done;
 	void *user;
+	void (*released)(void *user); /* by a session that was given up; or NULL */
+	void *released_user;
 };
 
 static void free_asking(struct asking *asking)
@@ -248,34 +250,61 @@ struct asking *async_ask_session(struct execpy_engine *engine,
 	return asking;
 }
 
-static void on_nothing(void *user, const struct execpy_session_info *infos, size_t count,
-		       const struct error *why)
+/* Whether it ended or was gone before: nothing of it is there any more. */
+static void on_ended(void *user, const struct execpy_session_info *infos, size_t count,
+		     const struct error *why)
 {
+	const struct asking *asking = user;
+
+	if (asking->released)
+		asking->released(asking->released_user);
 }
 
-void async_end_session(struct execpy_engine *engine, const char *id)
+/* Who is told of the end, instead of who asked. */
+static void answer_to(struct asking *asking, session_answered *done, void (*released)(void *user),
+		      void *user)
+{
+	asking->done = done;
+	asking->user = asking;
+	asking->released = released;
+	asking->released_user = user;
+}
+
+void async_end_session(struct execpy_engine *engine, const char *id, void (*released)(void *user),
+		       void *user)
 {
 	const struct session_question question = {
 		.kind = SESSION_ASK_ACT, .action = SESSION_END, .id = id};
+	struct asking *asking =
+		async_ask_session(engine, &question, on_ended, NULL, &(struct error){0});
 
-	async_ask_session(engine, &question, on_nothing, NULL, &(struct error){0});
+	if (asking)
+		answer_to(asking, on_ended, released, user);
+	else if (released)
+		released(user);
 }
 
 /* They came to be, and nobody is there for them any more. */
 static void end_again(void *user, const struct execpy_session_info *infos, size_t count,
 		      const struct error *why)
 {
+	const struct asking *asking = user;
+	size_t asked = is_fork(&asking->question) ? asking->question.count : 1;
+
 	for (size_t i = 0; i < count; i++)
-		async_end_session(user, infos[i].id);
+		async_end_session(asking->engine, infos[i].id, i < asked ? asking->released : NULL,
+				  asking->released_user);
+	for (size_t i = count; i < asked; i++)
+		if (asking->released)
+			asking->released(asking->released_user);
 }
 
-void async_abandon_asking(struct asking *asking)
+void async_abandon_asking(struct asking *asking, void (*released)(void *user), void *user)
 {
 	if (!asking)
 		return;
 	if (asking->question.kind == SESSION_ASK_OPEN || is_fork(&asking->question)) {
-		asking->done = end_again;
-		asking->user = asking->engine;
+		answer_to(asking, end_again, released, user);
 		return;
 	}
 	if (asking->run)
@@ -283,51 +312,4 @@ void async_abandon_asking(struct asking *asking)
 	else
 		TAILQ_REMOVE(&asking->engine->queries, &asking->query, entry);
 	free_asking(asking);
-}
-
-/* --- one that is opened ---------------------------------------------------------- */
-
-struct opening {
-	struct asking *asking;
-	void (*done)(void *user, const struct execpy_session_info *info, const struct error *why);
-	void *user;
-};
-
-static void on_opened(void *user, const struct execpy_session_info *infos, size_t count,
-		      const struct error *why)
-{
-	struct opening *opening = user;
-
-	opening->done(opening->user, count > 0 ? infos : NULL, why);
-	free(opening);
-}
-
-struct opening *async_open_session(struct execpy_engine *engine,
-				   const struct execpy_session_options *options,
-				   void (*done)(void *user, const struct execpy_session_info *info,
-						const struct error *why),
-				   void *user, struct error *err)
-{
-	const struct session_question question = {.kind = SESSION_ASK_OPEN, .options = options};
-	struct opening *opening = calloc(1, sizeof *opening);
-
-	if (!opening) {
-		fail(err, ENOMEM, "session");
-		return NULL;
-	}
-	opening->done = done;
-	opening->user = user;
-	opening->asking = async_ask_session(engine, &question, on_opened, opening, err);
-	if (!opening->asking) {
-		free(opening);
-		return NULL;
-	}
-	return opening;
-}
-
-void async_abandon_opening(struct opening *opening)
-{
-	if (opening)
-		async_abandon_asking(opening->asking);
-	free(opening);
 }

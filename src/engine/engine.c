@@ -185,6 +185,7 @@ int engine_revive(struct execpy_engine *engine, struct error *err)
 		return r;
 	}
 	engine->dead = engine->ready = false;
+	sessions_forget(engine); /* they were the other warden's */
 	return 0;
 }
 
@@ -217,7 +218,9 @@ void execpy_close(struct execpy_engine *engine)
 		return;
 	while (!TAILQ_EMPTY(&engine->runs))
 		run_free(TAILQ_FIRST(&engine->runs));
-	/* Sessions that were given up while they were opened. */
+	/* Sessions that were given up while they were opened: what is told of them now
+	 * connects to no daemon anew. */
+	engine->remote = false;
 	if (!TAILQ_EMPTY(&engine->queries)) {
 		died(engine, "the engine was closed");
 		event_base_loop(engine->base, EVLOOP_NONBLOCK);

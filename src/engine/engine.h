@@ -40,7 +40,8 @@ struct execpy_engine {
 	uint64_t next_run;
 	TAILQ_HEAD(, run) runs;
 	TAILQ_HEAD(, query) queries;
-	TAILQ_HEAD(, known_session) known;
+	TAILQ_HEAD(, known_session) known; /* the one used longest ago is the first */
+	size_t known_count;
 };
 
 /* A question to the warden that one message answers. */

@@ -181,6 +181,7 @@ int session_read_answer(const struct query *query, struct execpy_session_info *r
 static void forget(struct execpy_engine *engine, struct known_session *known)
 {
 	TAILQ_REMOVE(&engine->known, known, entry);
+	engine->known_count--;
 	bytes_free(&known->policy);
 	free(known);
 }
@@ -198,7 +199,19 @@ const struct known_session *session_find(struct execpy_engine *engine, const cha
 	TAILQ_FOREACH(known, &engine->known, entry)
 	if (strcmp(known->id, id) == 0)
 		break;
+	if (known) {
+		TAILQ_REMOVE(&engine->known, known, entry);
+		TAILQ_INSERT_TAIL(&engine->known, known, entry);
+	}
 	return known;
+}
+
+/* Most sessions end by themselves, of which nobody tells us. One that is used again after
+ * so many others is asked for again. */
+static void make_place(struct execpy_engine *engine)
+{
+	while (engine->known_count >= SESSION_KNOWN_MAX)
+		forget(engine, TAILQ_FIRST(&engine->known));
 }
 
 void session_forget(struct execpy_engine *engine, const char *id)
@@ -224,7 +237,9 @@ const struct known_session *session_learn(struct execpy_engine *engine, const ch
 		return NULL;
 	}
 	snprintf(known->id, sizeof known->id, "%s", id);
+	make_place(engine);
 	TAILQ_INSERT_TAIL(&engine->known, known, entry);
+	engine->known_count++;
 	if (session_read_answer(query, &info, known, err) == 0 && !info.ended[0])
 		return known;
 	if (err->number)
@@ -371,7 +386,7 @@ static int ask(struct execpy_engine *engine, const struct session_question *ques
 	while (!waiting->over) {
 		if (event_base_loop(engine->base, EVLOOP_ONCE) == 0)
 			continue;
-		async_abandon_asking(asking);
+		async_abandon_asking(asking, NULL, NULL);
 		return refuse(err, EPIPE, "the event loop ended");
 	}
 	if (!waiting->why.number)

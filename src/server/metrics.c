@@ -42,7 +42,9 @@ void metrics_count_run(struct metrics *metrics, const struct execpy_result *resu
 
 void metrics_count_check(struct metrics *metrics, const struct execpy_result *result)
 {
-	metrics->checks[result->status == EXECPY_BLOCKED]++;
+	/* One that was cut short found neither. */
+	if (result->has_verdict)
+		metrics->checks[result->status == EXECPY_BLOCKED]++;
 }
 
 /* --- as text ---------------------------------------------------------------------- */

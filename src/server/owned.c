@@ -104,6 +104,25 @@ void owned_keep(struct server *server, struct tenant *tenant, char (*ids)[EXECPY
 	owned_counted(tenant);
 }
 
+void owned_abandon(struct asking *asking, struct session_room *room)
+{
+	struct tenant *tenant = room->tenant;
+
+	async_abandon_asking(asking, tenant ? tenant_leave_one : NULL, tenant);
+	if (asking)
+		*room = (struct session_room){0};
+	tenant_leave_room(room);
+}
+
+void owned_end(struct execpy_engine *engine, const char *id, struct session_room *room)
+{
+	struct tenant *tenant = room->count > 0 ? room->tenant : NULL;
+
+	if (tenant)
+		room->count--;
+	async_end_session(engine, id, tenant ? tenant_leave_one : NULL, tenant);
+}
+
 void owned_free(struct server *server)
 {
 	while (server->sessions)

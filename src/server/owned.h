@@ -5,6 +5,8 @@
 
 #include "server/server.h"
 
+#include "engine/async.h"
+
 bool owned_by(struct server *server, const struct tenant *tenant, const char *id);
 /* All of a tenant: how many; the ids are the caller's. */
 size_t owned_ids(struct server *server, const struct tenant *tenant,
@@ -18,6 +20,12 @@ void owned_keep(struct server *server, struct tenant *tenant, char (*ids)[EXECPY
  * are counted may have ended by themselves. owned_counted() is due when that was done. */
 bool owned_should_count(const struct tenant *tenant, unsigned more);
 void owned_counted(struct tenant *tenant);
+/* Nobody waits any more for what was asked for, which is for as many sessions as there is
+ * room for, if for any. Those come to be all the same, and until they have ended their
+ * room is taken: a tenant that gives up and asks anew has no more than it may. NULL-safe. */
+void owned_abandon(struct asking *asking, struct session_room *room);
+/* The same for a session that is there and that nobody was told of. */
+void owned_end(struct execpy_engine *engine, const char *id, struct session_room *room);
 void owned_free(struct server *server);
 /* Without keys there is one tenant, and all of the daemon's sessions are its. */
 bool owned_all(const struct server *server, const struct tenant *tenant);

@@ -401,9 +401,10 @@ int main(void)
 		if (server_parts[i]->end && server_part_is_on(&process.server, server_parts[i]))
 			server_parts[i]->end(&process.server);
 	owned_free(&process.server);
-	keys_free(&process.server.tenants);
 	policies_know(&(struct policies){0});
 	tls_context_free(process.server.tls);
 	execpy_close(process.server.engine);
+	/* Last, since sessions that were given up leave the room of their tenants. */
+	keys_free(&process.server.tenants);
 	return 0;
 }

@@ -32,3 +32,8 @@ void tenant_leave_room(struct session_room *room)
 		room->tenant->sessions_coming -= room->count;
 	*room = (struct session_room){0};
 }
+
+void tenant_leave_one(void *tenant)
+{
+	((struct tenant *)tenant)->sessions_coming--;
+}

@@ -38,6 +38,8 @@ struct session_room {
  * left when they are there (owned_add() counts them) or will not come to be. */
 bool tenant_take_room(struct tenant *tenant, unsigned count, struct session_room *ret_room);
 void tenant_leave_room(struct session_room *room);
+/* Leaves the room of one session, by the tenant that has it. */
+void tenant_leave_one(void *tenant);
 
 /* All of them: those of the keys, or without keys the one who may do everything. A tenant
  * that was named once stays where it is, also when its key is taken away: what it has

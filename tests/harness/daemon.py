@@ -53,6 +53,16 @@ def count(path):
         return 0
 
 
+@contextlib.contextmanager
+def stopped(pid):
+    """Nothing is done by the process meanwhile."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def configuration(templates, **numbers):
     """The text of a configuration: {name: (min, max)}, or {name: {key: value}}; and numbers."""
     lines = [f"{key}: {value}" for key, value in numbers.items()] + ["templates:"]

@@ -5,17 +5,18 @@ import http.client
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from conftest import Failed
-from harness.daemon import Daemon, configuration
-from harness.web import at_once
+from harness.daemon import Daemon, configuration, stopped
+from harness.web import at_once, wait_until
 from web import Web
 
 pytestmark = pytest.mark.cold  # it has a daemon of its own
-KEYS = {name: f"execpy_{name * 20}" for name in ("first", "second", "small")}
-WHAT = {"first": "", "second": ", runs: 1, sessions: 1",
+KEYS = {name: f"execpy_{name * 20}" for name in ("first", "second", "small", "forks")}
+WHAT = {"first": "", "second": ", runs: 1, sessions: 1", "forks": ", sessions: 8",
         "small": ", limits: {time: 2s, memory: 64M}, policies: [standard]"}
 
 
@@ -33,6 +34,7 @@ def tenants(product):
     webs = {name: Web(line.split()[-1], 30 * product.SLOW, key) for name, key in KEYS.items()}
     webs["nobody"] = Web(line.split()[-1], 30 * product.SLOW, "execpy_" + "x" * 100)
     webs["audit"] = place / "audit.log"
+    webs["daemon"] = daemon
     yield webs
     daemon.close()
 
@@ -101,6 +103,62 @@ def test_sessions_are_counted(tenants):
     end(second, opened(second))
 
 
+def test_who_goes_away_has_no_more_sessions(tenants):
+    """What was asked for and given up is counted until it has ended."""
+    second = tenants["second"]
+    brief = Web(f"http://{second.host}:{second.port}", 10, KEYS["second"])
+    arguments = {"name": "python_session", "arguments": {"action": "create"}}
+    warden, = tenants["daemon"].roles()["warden"]
+    with stopped(warden):  # so that nothing comes to be
+        for _ in range(3):
+            second.leave(*second.stateless("tools/call", arguments), lambda: time.sleep(0.1))
+        time.sleep(0.3)
+        asked = brief.tool("python_session", action="create").result
+        assert asked["isError"] is True and "which is the most" in asked["content"][0]["text"]
+    created = []
+
+    def create():
+        result = second.tool("python_session", action="create").result
+        created.append(result)
+        return result["isError"] is False
+    wait_until(create)
+    end(second, created[-1]["structuredContent"]["sessions"][0]["id"])
+
+
+def call_session(web, _id, **arguments):
+    return web.request("tools/call", {"name": "python_session", "arguments": arguments}, _id=_id)
+
+
+def test_a_cancelled_fork_leaves_nothing(tenants):
+    """The branches that came to be all the same end, and what is not cancelled is there."""
+    forks, count = tenants["forks"], lambda: tenants["daemon"].status()["sessions"]
+    forks.begin()
+    before = count()
+    session = opened(forks)
+    with ThreadPoolExecutor(1) as pool:
+        for attempt in range(20):
+            _id = f"fork {attempt}"
+            asking = pool.submit(call_session, forks, _id, action="fork", session=session, count=7)
+            while not asking.done():
+                assert forks.notify("notifications/cancelled", requestId=_id).status == 202
+            answer = asking.result()
+            if not answer.messages:
+                break
+            for info in answer.result["structuredContent"]["sessions"]:
+                end(forks, info["id"])
+        else:
+            pytest.fail("none was cancelled while it went on")
+    wait_until(lambda: count() == before + 1)
+    listed = forks.tool("python_session", action="list").result["structuredContent"]["sessions"]
+    assert [info["id"] for info in listed] == [session]
+    branches = call_session(forks, "kept", action="fork", session=session, count=7)
+    branches = branches.result["structuredContent"]["sessions"]
+    assert len(branches) == 7 and count() == before + 8
+    for info in [*branches, {"id": session}]:
+        end(forks, info["id"])
+    wait_until(lambda: count() == before)
+
+
 def test_runs_are_counted(tenants):
     second = tenants["second"]
     answers = []
@@ -136,6 +194,22 @@ def test_the_audit_log_has_it(tenants):
     digest = hashlib.sha256(code.encode()).hexdigest()
     kinds = [line["kind"] for line in lines if digest in line.values() and line["key"] == "first"]
     assert kinds == ["mcp execute_python", "mcp check_python"]
+
+
+def test_the_audit_log_has_what_is_left(tenants):
+    """A run of which the client that asked for it is gone."""
+    first, daemon = tenants["first"], tenants["daemon"]
+    code = "while True: pass  # left"
+    digest = hashlib.sha256(code.encode()).hexdigest()
+    message = first.stateless("tools/call", {"name": "execute_python", "arguments": {"code": code}})
+    first.leave(*message, lambda: wait_until(lambda: daemon.status()["running"] == 1))
+
+    def told():
+        lines = [json.loads(line) for line in tenants["audit"].read_text().splitlines()]
+        return [line for line in lines if line["code_sha256"] == digest]
+    wait_until(told, 5)
+    line, = told()
+    assert (line["kind"], line["status"]) == ("mcp execute_python", "cancelled")
 
 
 def test_rest_has_the_same_sessions(tenants):

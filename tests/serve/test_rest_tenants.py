@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from harness.daemon import stopped
 from harness.rest import Client
 from harness.web import at_once, keyed_server, wait_until
 
@@ -154,14 +155,29 @@ def test_as_many_sessions_as_it_may_of_those_asked_for_at_once(tenant):
 
 
 def test_room_for_a_session_is_given_back(tenant, keyed):
-    """By a client that goes away while it is made."""
-    for _ in range(6):
+    """By a client that goes away while it is made, and not before that has ended."""
+    bob = tenant("bob")
+
+    def leave():
         client = tenant("bob")
         client.connection.request("POST", "/v1/sessions", "{}", client.headers(None, {}))
+        time.sleep(0.1)
         client.close()
-    bob = tenant("bob")
-    wait_until(lambda: keyed.daemon.status()["sessions"] == 0)
-    for place in [bob.open(), bob.open()]:
+
+    def opened():
+        answer = bob.post("/v1/sessions", {})
+        return answer.headers["Location"] if answer.status == 201 else None
+    warden, = keyed.daemon.roles()["warden"]
+    with stopped(warden):  # so that nothing comes to be
+        for _ in range(4):
+            leave()
+        time.sleep(0.3)
+        bob.connection.timeout = 10
+        assert bob.post("/v1/sessions", {}).status == 429
+    places = []
+    wait_until(lambda: places.append(opened()) or len([p for p in places if p]) == 2)
+    assert bob.post("/v1/sessions", {}).status == 429
+    for place in filter(None, places):
         assert bob.delete(place).status == 204
 
 

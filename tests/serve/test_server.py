@@ -278,6 +278,40 @@ def test_logs(serve_web, product, place):
         assert path.stat().st_mode & 0o077 == 0
 
 
+LOOP = "while True: pass  # "
+LEFT = {"run": ("/v1/run", lambda code: {"code": code}),
+        "batch run": ("/v1/batch", lambda code: {"runs": [{"code": code}]}),
+        "piston execute": ("/api/v2/execute", lambda code: {
+            "language": "python", "version": "*", "files": [{"content": code}]}),
+        "fusion run_code": ("/run_code", lambda code: {"language": "python", "code": code}),
+        "e2b execute": ("/execute", lambda code: {"code": code})}
+
+
+def test_a_run_that_is_left_is_in_the_records(serve_web, place):
+    """Its client has gone away: what ran is known all the same."""
+    audit = place / "left.log"
+    web = serve_web(audit=audit, compat="[piston, fusion, e2b]")
+    for kind, (path, body) in LEFT.items():
+        code = LOOP + kind
+        with contextlib.closing(web.connect()) as connection:
+            connection.sendall(request("POST", path, json.dumps(body(code)).encode(),
+                                       {"Content-Type": "application/json"}))
+            wait_until(lambda: web.cells() == 1)
+        web.quiet()
+        digest = hashlib.sha256(code.encode()).hexdigest()
+        told = lambda: [line for line in lines_of(audit) if line["code_sha256"] == digest]
+        wait_until(told, 5)
+        line, = told()
+        assert (line["kind"], line["status"], line["key"]) == (kind, "cancelled", "everybody")
+        assert line["id"].startswith("run_") and line["policy"] and line["template"]
+        assert bool(line["session"]) == (kind == "e2b execute")
+    metrics = web.ask("/metrics").body.decode()
+    assert f'execpy_runs_total{{status="cancelled"}} {len(LEFT)}' in metrics
+    # What nobody left is told of once.
+    assert ask_run(web, "1").json["status"] == "ok"
+    assert len(lines_of(audit)) == len(LEFT) + 1
+
+
 def test_logs_are_opened_again(serve_web, place):
     """At SIGHUP, as those who rotate them expect."""
     access = place / "access.log"

@@ -96,8 +96,7 @@ static void tell_waiting(struct e2b_context *context, bool is_ready, const struc
 void e2b_forget(struct e2b_context *context)
 {
 	TAILQ_REMOVE(&context->compat->contexts, context, entry);
-	tenant_leave_room(&context->room);
-	async_abandon_asking(context->asking);
+	owned_abandon(context->asking, &context->room);
 	async_abandon(context->run);
 	ask_free(&context->ask);
 	close_fd(&context->archive);

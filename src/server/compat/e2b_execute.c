@@ -275,7 +275,7 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 	} else if (!result) {
 		fail_execute(execute, why);
 	} else {
-		rest_count(call->rest, call->tenant, "e2b execute", &call->ask, result);
+		rest_count(call->rest, call->tenant, call->ran_as, &call->ask, result);
 		tell_end(execute, result);
 	}
 }
@@ -393,6 +393,7 @@ void e2b_handle_execute(struct exchange *exchange)
 	if (!execute)
 		return;
 	call->release = release;
+	call->ran_as = "e2b execute";
 	call->drained = on_drained;
 	execute->e2b.ready = on_ready;
 	if (!rest_read(call, false))

@@ -139,7 +139,7 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 	struct json json = json_stream_writer(&call->stream);
 	const char *reason = result ? execpy_result_reason(result) : NULL;
 
-	if (!rest_take_result(call, "fusion run_code", result, why))
+	if (!rest_take_result(call, result, why))
 		return;
 	emit_begin_object(&json);
 	emit_key(&json, "status");
@@ -257,6 +257,7 @@ static void handle_run_code(struct exchange *exchange)
 	if (!fusion)
 		return;
 	call->release = release;
+	call->ran_as = "fusion run_code";
 	if (!rest_read(call, false))
 		return;
 	compat_drop_nulls(call->ask.document);

@@ -134,7 +134,7 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 	struct rest_call *call = &piston->call;
 	struct json json = json_stream_writer(&call->stream);
 
-	if (!rest_take_result(call, "piston execute", result, why))
+	if (!rest_take_result(call, result, why))
 		return;
 	emit_begin_object(&json);
 	emit_key(&json, "language");
@@ -296,6 +296,7 @@ static void handle_execute(struct exchange *exchange)
 		return;
 	call->release = release;
 	call->refuse = say_no;
+	call->ran_as = "piston execute";
 	if (!rest_read(call, false))
 		return;
 	compat_drop_nulls(call->ask.document);

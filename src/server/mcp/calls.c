@@ -6,6 +6,7 @@
  * gone. What is over is noted from the loop and gone on with between its turns, since
  * the next step may begin something (engine/async.h). */
 #include "server/mcp/protocol.h"
+#include "server/owned.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -64,19 +65,35 @@ static void end_count(struct mcp_call *call)
 	call->counted = false;
 }
 
+/* They came to be for a call that ends before it could say whose they are. */
+static void end_sessions(struct mcp_call *call)
+{
+	for (size_t i = 0; call->makes_sessions && i < call->info_count; i++)
+		owned_end(call->server->engine, call->infos[i].id, &call->room);
+}
+
+/* What ran for a client is in the records, also when there is nobody to be answered. */
+static void abandon_run(struct mcp_call *call)
+{
+	struct execpy_result *result = async_give_up(call->run);
+
+	if (result && call->ran_as && call->server->ran)
+		call->server->ran(call, result);
+	execpy_result_free(result);
+}
+
 void mcp_call_free(struct mcp_call *call)
 {
 	end_count(call);
-	tenant_leave_room(&call->room);
+	end_sessions(call);
 	TAILQ_REMOVE(&call->client->calls, call, entry);
 	call->client->call_count--;
 	if (call->over)
 		TAILQ_REMOVE(&call->server->over, call, over_entry);
 	if (call->ticker)
 		event_free(call->ticker);
-	async_abandon(call->run);
-	async_abandon_opening(call->opening);
-	async_abandon_asking(call->asking);
+	abandon_run(call);
+	owned_abandon(call->asking, &call->room);
 	free(call->infos);
 	free(call->ids);
 	execpy_result_free(call->result);
@@ -171,8 +188,6 @@ void mcp_proceed(struct mcp_server *server)
 
 		TAILQ_REMOVE(&server->over, call, over_entry);
 		call->over = false;
-		if (call->cancelled && call->opened.id[0])
-			async_end_session(server->engine, call->opened.id);
 		if (call->cancelled) {
 			struct mcp_client *client = call->client;
 			void *carrier = call->carrier;
@@ -209,26 +224,6 @@ int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err
 	return 0;
 }
 
-static void on_opened(void *user, const struct execpy_session_info *info, const struct error *why)
-{
-	struct mcp_call *call = user;
-
-	call->opening = NULL;
-	if (info)
-		call->opened = *info;
-	is_over(call, why);
-}
-
-int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options *options,
-		      struct error *err)
-{
-	call->opening = async_open_session(call->server->engine, options, on_opened, call, err);
-	if (!call->opening)
-		return -err->number;
-	start_ticker(call);
-	return 0;
-}
-
 static void on_answer(void *user, const struct execpy_session_info *infos, size_t count,
 		      const struct error *why)
 {
@@ -236,8 +231,6 @@ static void on_answer(void *user, const struct execpy_session_info *infos, size_
 	struct error memory = {0};
 
 	call->asking = NULL;
-	free(call->infos);
-	call->info_count = 0;
 	call->infos = calloc(count + 1, sizeof *call->infos);
 	if (call->infos && count > 0)
 		memcpy(call->infos, infos, count * sizeof *infos);
@@ -245,12 +238,25 @@ static void on_answer(void *user, const struct execpy_session_info *infos, size_
 		call->info_count = count;
 	else
 		fail(&memory, ENOMEM, "sessions");
+	for (size_t i = 0; !call->infos && call->makes_sessions && i < count; i++)
+		owned_end(call->server->engine, infos[i].id, &call->room);
 	is_over(call, memory.number ? &memory : why);
 }
 
 int mcp_begin_asking(struct mcp_call *call, const struct session_question *question,
 		     struct error *err)
 {
+	/* Of a question before. */
+	free(call->infos);
+	call->infos = NULL;
+	call->info_count = 0;
+	call->makes_sessions =
+		question->kind == SESSION_ASK_OPEN ||
+		(question->kind == SESSION_ASK_ACT && question->action == SESSION_FORK);
 	call->asking = async_ask_session(call->server->engine, question, on_answer, call, err);
-	return call->asking ? 0 : -err->number;
+	if (!call->asking)
+		return -err->number;
+	if (question->kind == SESSION_ASK_OPEN)
+		start_ticker(call);
+	return 0;
 }

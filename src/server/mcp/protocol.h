@@ -118,9 +118,9 @@ struct mcp_call {
 	bool check_only;
 	bool counted; /* as one of the tenant's runs */
 	struct session_room room;
-	struct opening *opening;
-	struct execpy_session_info opened; /* id "": none was */
 	struct asking *asking;
+	bool makes_sessions; /* that is: those in the answer are nobody's until they are remembered
+			      */
 	struct execpy_session_info *infos; /* the answer */
 	size_t info_count;
 	char (*ids)[EXECPY_SESSION_ID_MAX]; /* of sessions that it goes through */
@@ -241,10 +241,8 @@ void mcp_cancel(struct mcp_client *client, const json_t *id);
 /* Begins what the call asks for, in call->session when that is named; its request must
  * be filled. Negative: `finish` will not be called. */
 int mcp_begin(struct mcp_call *call, const struct async *what, struct error *err);
-/* The same for a session: call->opened says what it is like, or `why` why there is none. */
-int mcp_begin_session(struct mcp_call *call, const struct execpy_session_options *options,
-		      struct error *err);
-/* The same for a question about sessions: call->infos is the answer. */
+/* The same for a question about sessions: call->infos is the answer. Sessions that come
+ * to be so end with the call, unless call->makes_sessions is taken back. */
 int mcp_begin_asking(struct mcp_call *call, const struct session_question *question,
 		     struct error *err);
 /* Goes on with the calls of which something is over. Not from inside the loop. */

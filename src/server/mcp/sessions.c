@@ -182,6 +182,15 @@ static bool take_room(struct mcp_call *call, unsigned count)
 	return server->session_count + count <= MCP_SESSIONS_MAX;
 }
 
+/* Those that the call made. */
+static void remember_sessions(struct mcp_call *call)
+{
+	tenant_leave_room(&call->room);
+	call->makes_sessions = false;
+	for (size_t i = 0; i < call->info_count; i++)
+		remember_session(call->server, &call->infos[i]);
+}
+
 static size_t most(const struct mcp_server *server)
 {
 	return server->tenant ? server->tenant->sessions_max : MCP_SESSIONS_MAX;
@@ -242,13 +251,12 @@ static void finish_list(struct mcp_call *call, struct execpy_result *result,
 static void finish_create(struct mcp_call *call, struct execpy_result *result,
 			  const struct error *why)
 {
-	if (!call->opened.id[0]) {
+	if (call->info_count == 0) {
 		mcp_tool_error(call, "%s", why->text);
 		return;
 	}
-	tenant_leave_room(&call->room);
-	remember_session(call->server, &call->opened);
-	answer(call, "", &call->opened, 1);
+	remember_sessions(call);
+	answer(call, "", call->infos, call->info_count);
 }
 
 /* Its arguments were looked at. */
@@ -261,6 +269,7 @@ static void open_session(struct mcp_call *call)
 		.policy = mine->policy,
 		.template = template ? template : mine->template,
 	};
+	const struct session_question question = {.kind = SESSION_ASK_OPEN, .options = &options};
 	struct error err = {0};
 
 	if (!mcp_limit_arguments(call, arguments, false, &options.limits))
@@ -271,7 +280,7 @@ static void open_session(struct mcp_call *call)
 		return;
 	}
 	call->finish = finish_create;
-	if (mcp_begin_session(call, &options, &err) < 0)
+	if (mcp_begin_asking(call, &question, &err) < 0)
 		mcp_tool_error(call, "%s", err.text);
 }
 
@@ -315,14 +324,13 @@ static void finish_fork(struct mcp_call *call, struct execpy_result *result,
 		finish_act(call, result, why);
 		return;
 	}
-	tenant_leave_room(&call->room);
-	for (size_t i = 0; i < call->info_count; i++) {
+	for (size_t i = 0; parent && i < call->info_count; i++) {
 		struct execpy_session_info *branch = &call->infos[i];
 
-		if (parent && !branch->template[0])
+		if (!branch->template[0])
 			snprintf(branch->template, sizeof branch->template, "%s", parent->template);
-		remember_session(call->server, branch);
 	}
+	remember_sessions(call);
 	answer(call, "", call->infos, call->info_count);
 }
 

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define KIND "batch run" /* for records */
+
 struct item {
 	TAILQ_ENTRY(item) entry; /* in `going`, then in `ended` */
 	struct batch_call *batch;
@@ -34,7 +36,9 @@ struct batch_call {
 
 static void free_item(struct item *item)
 {
-	async_abandon(item->run);
+	const struct rest_call *call = &item->batch->call;
+
+	rest_abandon(call->rest, call->tenant, KIND, &item->ask, item->run);
 	execpy_result_free(item->result);
 	ask_free(&item->ask);
 	free(item);
@@ -74,7 +78,7 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 	item->result = result;
 	item->why = *why;
 	if (result)
-		rest_count(call->rest, call->tenant, "batch run", &item->ask, result);
+		rest_count(call->rest, call->tenant, KIND, &item->ask, result);
 	end_item(item);
 	proceed(call);
 }

@@ -58,12 +58,14 @@ void rest_call_free(struct rest_call *call)
 	TAILQ_REMOVE(&call->rest->calls, call, entry);
 	if (call->release)
 		call->release(call);
-	async_abandon(call->run);
-	async_abandon_asking(call->asking);
+	if (call->ran_as)
+		rest_abandon(call->rest, call->tenant, call->ran_as, &call->ask, call->run);
+	else
+		async_abandon(call->run);
+	owned_abandon(call->asking, &call->room);
 	report_abandon(call->reporting);
 	for (; call->slots > 0; call->slots--)
 		tenant_end_run(call->tenant);
-	tenant_leave_room(&call->room);
 	json_stream_free(&call->stream);
 	execpy_result_free(call->result);
 	ask_free(&call->ask);
@@ -141,6 +143,16 @@ void rest_count(struct rest *rest, const struct tenant *tenant, const char *kind
 	else
 		metrics_count_run(&rest->server->metrics, result);
 	audit_run(rest->server, tenant, kind, code, result);
+}
+
+void rest_abandon(struct rest *rest, const struct tenant *tenant, const char *kind,
+		  const struct ask *ask, struct run *run)
+{
+	struct execpy_result *result = async_give_up(run);
+
+	if (result)
+		rest_count(rest, tenant, kind, ask, result);
+	execpy_result_free(result);
 }
 
 /* --- what goes --------------------------------------------------------------------- */
@@ -237,13 +249,12 @@ static void send_more(struct rest_call *call)
 		exchange_end(exchange);
 }
 
-bool rest_take_result(struct rest_call *call, const char *kind, struct execpy_result *result,
-		      const struct error *why)
+bool rest_take_result(struct rest_call *call, struct execpy_result *result, const struct error *why)
 {
 	call->run = NULL;
 	call->result = result;
 	if (result)
-		rest_count(call->rest, call->tenant, kind, &call->ask, result);
+		rest_count(call->rest, call->tenant, call->ran_as, &call->ask, result);
 	else
 		rest_fail(call, why);
 	return result != NULL;

@@ -33,6 +33,7 @@ struct rest_call {
 	char session[EXECPY_SESSION_ID_MAX]; /* that it is about, or "" */
 	/* What goes on for it. */
 	struct run *run;
+	const char *ran_as; /* for records: "session run"; NULL: not for a client's code */
 	struct asking *asking;
 	struct reporting *reporting;
 	struct hold hold;
@@ -68,7 +69,7 @@ void rest_send_rest(struct rest_call *call);
 void rest_begin(struct rest_call *call, const struct execpy_request *request,
 		const struct async *async);
 /* The call's run is over: counts it. False without a result, which was answered. */
-bool rest_take_result(struct rest_call *call, const char *kind, struct execpy_result *result,
+bool rest_take_result(struct rest_call *call, struct execpy_result *result,
 		      const struct error *why);
 /* Sends more of a response that has begun, as much as the client takes now. True when
  * all of the stream is sent. */
@@ -83,6 +84,9 @@ struct ask_rules rest_rules(const struct tenant *tenant);
 /* Into the numbers and the audit log. */
 void rest_count(struct rest *rest, const struct tenant *tenant, const char *kind,
 		const struct ask *ask, const struct execpy_result *result);
+/* Ends a run whose client is gone, and counts what was known of it then. NULL-safe. */
+void rest_abandon(struct rest *rest, const struct tenant *tenant, const char *kind,
+		  const struct ask *ask, struct run *run);
 
 /* --- request.c --------------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 
 struct run_call {
 	struct rest_call call;
-	const char *kind; /* for the audit log */
 	bool streams;
 	struct events events;
 };
@@ -23,7 +22,7 @@ static struct run_call *new_call(struct exchange *exchange, const char *kind)
 
 	if (!run)
 		return NULL;
-	run->kind = kind;
+	run->call.ran_as = kind;
 	run->call.release = release;
 	return run;
 }
@@ -39,7 +38,7 @@ static void on_done(void *user, struct execpy_result *result, const struct error
 	call->run = NULL;
 	call->result = result;
 	if (result)
-		rest_count(call->rest, call->tenant, run->kind, &call->ask, result);
+		rest_count(call->rest, call->tenant, call->ran_as, &call->ask, result);
 	if (!result && (why->number == ENOENT || why->number == EIDRM))
 		owned_drop(call->rest->server, call->session);
 	if (!result && run->streams) {
@@ -64,7 +63,7 @@ static void on_judged(void *user, struct execpy_result *result, const struct err
 	const char *text;
 	size_t length;
 
-	if (!rest_take_result(call, run->kind, result, why))
+	if (!rest_take_result(call, result, why))
 		return;
 	if (!result->has_verdict) {
 		rest_problem(call, 503, "the code was not checked: %s",
