@@ -31,7 +31,7 @@ static void forget(struct kept_run *kept)
 {
 	TAILQ_REMOVE(&kept->rest->kept, kept, entry);
 	if (kept->run) {
-		async_abandon(kept->run);
+		rest_abandon(kept->rest, kept->tenant, "detached run", &kept->ask, kept->run);
 		tenant_end_run(kept->tenant);
 	}
 	if (kept->expiry)
