@@ -148,9 +148,9 @@ static int copy_list(char ***to, char *const *from, struct error *err)
 	return r;
 }
 
-static int copy_config(struct front *front, const struct http_config *from, struct error *err)
+static int copy_config(const struct front *front, struct http_config *to,
+		       const struct http_config *from, struct error *err)
 {
-	struct http_config *to = &front->config;
 	const char *keys = front->options.keys ? front->options.keys : from->keys;
 	int r = 0;
 
@@ -173,24 +173,65 @@ static int tell(struct front *front, const char *name, const char *text, uint64_
 	return link_send(front->socket, MESSAGE_SETTING, name, text, number, fd, err);
 }
 
-static int tell_file(struct front *front, const char *name, const char *path, bool append,
+/* What a configuration names, open; -1: it names none. */
+struct opened {
+	int policies[SETTING_LIST_MAX];
+	int keys, certificate, private_key, log, audit;
+};
+
+#define NOTHING_OPENED ((struct opened){{[0 ... SETTING_LIST_MAX - 1] = -1}, -1, -1, -1, -1, -1})
+
+static void close_opened(struct opened *opened)
+{
+	for (size_t i = 0; i < SETTING_LIST_MAX; i++)
+		close_fd(&opened->policies[i]);
+	close_fd(&opened->keys);
+	close_fd(&opened->certificate);
+	close_fd(&opened->private_key);
+	close_fd(&opened->log);
+	close_fd(&opened->audit);
+}
+
+static int open_file(const char *name, const char *path, bool append, int *ret_fd,
 		     struct error *err)
 {
-	autofd fd = -1;
-
 	if (!path)
 		return 0;
 	if (append && strcmp(path, "-") == 0)
-		fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+		*ret_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	else
-		fd = append ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600)
-			    : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return fail(err, errno, "%s: open %s", name, path);
-	return tell(front, name, path, 0, fd, err);
+		*ret_fd = append ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY,
+					0600)
+				 : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	return *ret_fd < 0 ? fail(err, errno, "%s: open %s", name, path) : 0;
 }
 
-static int tell_settings(struct front *front, const struct http_config *config, struct error *err)
+/* All or none: what is not whole is not told to the server. close_opened() is due. */
+static int open_files(const struct http_config *config, struct opened *opened, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && config->policies && config->policies[i]; i++)
+		r = open_file(SETTING_POLICY, config->policies[i], false, &opened->policies[i],
+			      err);
+	if (r < 0 || (r = open_file(SETTING_KEYS, config->keys, false, &opened->keys, err)) < 0 ||
+	    (r = open_file(SETTING_CERTIFICATE, config->certificate, false, &opened->certificate,
+			   err)) < 0 ||
+	    (r = open_file(SETTING_PRIVATE_KEY, config->private_key, false, &opened->private_key,
+			   err)) < 0 ||
+	    (r = open_file(SETTING_LOG, config->log, true, &opened->log, err)) < 0)
+		return r;
+	return open_file(SETTING_AUDIT, config->audit, true, &opened->audit, err);
+}
+
+static int tell_file(struct front *front, const char *name, const char *path, int fd,
+		     struct error *err)
+{
+	return fd < 0 ? 0 : tell(front, name, path, 0, fd, err);
+}
+
+static int tell_settings(struct front *front, const struct http_config *config,
+			 const struct opened *opened, struct error *err)
 {
 	int r = 0;
 
@@ -204,14 +245,16 @@ static int tell_settings(struct front *front, const struct http_config *config, 
 	for (size_t i = 0; r == 0 && config->compat && config->compat[i]; i++)
 		r = tell(front, SETTING_COMPAT, config->compat[i], 0, -1, err);
 	for (size_t i = 0; r == 0 && config->policies && config->policies[i]; i++)
-		r = tell_file(front, SETTING_POLICY, config->policies[i], false, err);
+		r = tell_file(front, SETTING_POLICY, config->policies[i], opened->policies[i], err);
 	if (r == 0 && config->compat_policy)
 		r = tell(front, SETTING_COMPAT_POLICY, config->compat_policy, 0, -1, err);
-	if (r < 0 || (r = tell_file(front, SETTING_KEYS, config->keys, false, err)) < 0 ||
-	    (r = tell_file(front, SETTING_CERTIFICATE, config->certificate, false, err)) < 0 ||
-	    (r = tell_file(front, SETTING_PRIVATE_KEY, config->private_key, false, err)) < 0 ||
-	    (r = tell_file(front, SETTING_LOG, config->log, true, err)) < 0 ||
-	    (r = tell_file(front, SETTING_AUDIT, config->audit, true, err)) < 0)
+	if (r < 0 || (r = tell_file(front, SETTING_KEYS, config->keys, opened->keys, err)) < 0 ||
+	    (r = tell_file(front, SETTING_CERTIFICATE, config->certificate, opened->certificate,
+			   err)) < 0 ||
+	    (r = tell_file(front, SETTING_PRIVATE_KEY, config->private_key, opened->private_key,
+			   err)) < 0 ||
+	    (r = tell_file(front, SETTING_LOG, config->log, opened->log, err)) < 0 ||
+	    (r = tell_file(front, SETTING_AUDIT, config->audit, opened->audit, err)) < 0)
 		return r;
 	return link_send(front->socket, MESSAGE_APPLY, NULL, NULL, 0, -1, err);
 }
@@ -318,6 +361,7 @@ static void on_message(evutil_socket_t socket, short what, void *argument)
 
 int front_start(struct front *front, struct error *err)
 {
+	struct opened opened = NOTHING_OPENED;
 	int r = spawn_server_process(front->options.program_directory, &front->process,
 				     &front->socket, err);
 
@@ -334,8 +378,9 @@ int front_start(struct front *front, struct error *err)
 		r = tell(front, SETTING_IDENTITY, NULL, front->options.identity, -1, err);
 	for (unsigned i = 0; r == 0 && i < front->spot_count; i++)
 		r = tell(front, SETTING_LISTENER, NULL, 0, listener_of(&front->spots[i]), err);
-	if (r == 0)
-		r = tell_settings(front, &front->config, err);
+	if (r == 0 && (r = open_files(&front->config, &opened, err)) == 0)
+		r = tell_settings(front, &front->config, &opened, err);
+	close_opened(&opened);
 	if (r < 0)
 		unlink_process(front);
 	return r;
@@ -375,7 +420,8 @@ int front_new(const struct front_options *options, const struct http_config *con
 	front->options = *options;
 	front->socket = -1;
 	front->again = evtimer_new(options->base, on_again, front);
-	r = front->again ? copy_config(front, config, err) : fail(err, ENOMEM, "daemon");
+	r = front->again ? copy_config(front, &front->config, config, err)
+			 : fail(err, ENOMEM, "daemon");
 	for (unsigned i = 0; r == 0 && i < activated; i++)
 		r = add_activated(front, LISTEN_FIRST_FD + (int)i, err);
 	for (size_t i = 0; r == 0 && list[i]; i++)
@@ -390,6 +436,8 @@ int front_new(const struct front_options *options, const struct http_config *con
 
 int front_reload(struct front *front, const struct http_config *config, struct error *err)
 {
+	struct http_config fresh = {0};
+	struct opened opened = NOTHING_OPENED;
 	int r = 0;
 
 	for (unsigned i = 0; i < front->spot_count; i++)
@@ -397,10 +445,20 @@ int front_reload(struct front *front, const struct http_config *config, struct e
 			return refuse(err, EPERM,
 				      "keys cannot be left out while others than this "
 				      "machine are served");
-	r = copy_config(front, config, err);
+	r = copy_config(front, &fresh, config, err);
+	if (r == 0)
+		r = open_files(&fresh, &opened, err);
+	/* From here on it is the one; a process that is started later gets it, too. */
+	if (r == 0) {
+		const struct http_config old = front->config;
 
-	if (r == 0 && (front->state == FRONT_STARTING || front->state == FRONT_SERVING))
-		r = tell_settings(front, &front->config, err);
+		front->config = fresh;
+		fresh = old;
+		if (front->state == FRONT_STARTING || front->state == FRONT_SERVING)
+			r = tell_settings(front, &front->config, &opened, err);
+	}
+	close_opened(&opened);
+	http_config_free(&fresh);
 	return r;
 }
 

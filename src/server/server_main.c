@@ -286,7 +286,10 @@ static int apply(struct process *process, struct error *err)
 
 static void on_link(evutil_socket_t fd, short what, void *argument)
 {
-	while (take_message(argument))
+	const struct process *process = argument;
+
+	/* What comes behind the word to apply them belongs to the next settings. */
+	while (take_message(argument) && !process->apply)
 		;
 }
 

@@ -325,6 +325,22 @@ def test_logs_are_opened_again(serve_web, place):
     assert "/one" in (place / "old.log").read_text()
 
 
+def test_a_reload_that_fails_leaves_nothing_of_it(serve_web):
+    """Neither at once nor in the next: hosts of a configuration that was not taken are none."""
+    web = serve_web()
+    text = web.daemon.config.read_text()
+    ask = lambda host: web.ask("/v1/sessions", host=host).status
+    assert ask("old.example") == ask("new.example") == 403
+    web.daemon.config.write_text("hosts: [old.example]\nlog: /nowhere/at/all\n" + text)
+    web.daemon.process.send_signal(signal.SIGHUP)
+    assert web.daemon.says("/nowhere/at/all")
+    assert ask("old.example") == ask("new.example") == 403
+    web.daemon.config.write_text("hosts: [new.example]\n" + text)
+    web.daemon.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: ask("new.example") == 200)
+    assert ask("old.example") == 403
+
+
 def test_a_log_on_stderr(serve_web):
     web = serve_web(log="'-'")
     web.ask("/told")
