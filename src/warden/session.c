@@ -583,6 +583,17 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 	return true;
 }
 
+/* What was asked of the judge is done, and what that took is not what a run left behind. */
+static void end_asked(struct session *session)
+{
+	evtimer_del(session->timer);
+	session->step = SESSION_STEADY;
+	if (!session->cell)
+		return;
+	usage_read(session->cell);
+	usage_end_run(session->cell);
+}
+
 static void steady(struct session *session)
 {
 	struct cell *cell = session->cell;
@@ -602,7 +613,7 @@ static void steady(struct session *session)
 			cell_start(cell);
 	} else {
 		drain_output(cell);
-		usage_end_run(cell);
+		end_asked(session);
 		if (session->asker) {
 			session_answer(session);
 			session->restored = false;
@@ -698,8 +709,7 @@ static void on_failed(struct session *session, const struct frame *frame)
 	    (session->step == SESSION_CLEARING && session->choice != CHECKPOINT_LATEST &&
 	     allow_forks(session, true, &err) == 0)) {
 		/* What was asked for is not there: nothing was done. */
-		evtimer_del(session->timer);
-		session->step = SESSION_STEADY;
+		end_asked(session);
 		cell->state = CELL_PARKED;
 		session_answer_failed(session, EINVAL, text);
 		next_run(session);
@@ -723,8 +733,7 @@ static void on_acted(struct session *session, const struct frame *frame)
 
 	if (session->step != SESSION_NAMING)
 		return;
-	evtimer_del(session->timer);
-	session->step = SESSION_STEADY;
+	end_asked(session);
 	bytes_clear(&session->checkpoints);
 	while (frame_next_field(&fields, &field) == 1)
 		if (field.name == FIELD_CHECKPOINT)
@@ -736,8 +745,7 @@ static void on_acted(struct session *session, const struct frame *frame)
 
 void session_go_on(struct session *session)
 {
-	evtimer_del(session->timer);
-	session->step = SESSION_STEADY;
+	end_asked(session);
 	next_run(session);
 }
 

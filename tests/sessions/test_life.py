@@ -171,6 +171,19 @@ def test_what_is_left_behind_may_not_work_on(serve, attach):
     assert "too much of the processor" in session.call("info")["ended"]
 
 
+@pytest.mark.full
+def test_what_is_asked_for_is_not_what_is_left_behind(serve, attach):
+    tool = attach(serve({"bare": (1, 1)}))
+    session = tool.open(memory_bytes=600 << 20)
+    # What is mapped may have changed: it is copied each time.
+    session.ok("import mmap\nfile = open('large', 'w+b')\nfile.truncate(40 << 20)\n"
+               "held = mmap.mmap(file.fileno(), 0)\nheld[:] = bytes(40 << 20)")
+    for _ in range(200):
+        session.call("checkpoint", name="here")
+    time.sleep(1.5)
+    assert session.value("len(held)") == str(40 << 20)
+
+
 def test_the_daemon_ends_and_so_do_they(serve, attach):
     daemon = serve({"bare": (1, 1)})
     session = attach(daemon).open()
