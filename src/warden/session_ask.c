@@ -149,7 +149,10 @@ int session_act(struct client *client, const struct frame *frame, struct error *
 		session->asker = client;
 		session->asked = frame->id;
 		session->used_us = now_us();
-		snprintf(session->name, sizeof session->name, "%s", name);
+		/* Others may be asked while the judge has yet to look for this name. */
+		if (action == SESSION_CHECKPOINT || action == SESSION_DROP ||
+		    action == SESSION_ROLLBACK)
+			snprintf(session->name, sizeof session->name, "%s", name);
 		r = act(session, frame, action, &why);
 		if (r < 0)
 			session->asker = NULL;
