@@ -136,6 +136,21 @@ def test_children_that_proc_does_not_show(session, code, count):
     assert session.value("x") == "1" and result["session"]["lost"] == [lost], result
 
 
+@pytest.mark.parametrize("call", ("checkpoint", "drop", "rollback", "undo"))
+def test_a_runner_that_dies_while_something_is_asked(session, call):
+    """It is asked while the judge waits for a checkpoint, which the runner does not live to make."""
+    session.ok("import os, signal, time\nos.register_at_fork(before=lambda: time.sleep(slow))\n"
+               "slow = 0\nx = 2")
+    session.ok("slow = 5\nsignal.setitimer(signal.ITIMER_REAL, 0.3)")
+    if call == "undo":
+        session.call("undo")
+    else:
+        with pytest.raises(Refused, match="no checkpoint"):
+            session.call(call, name="typo")
+    assert session.value("x, slow") == "(2, 0)"
+    assert session.call("info")["ended"] == ""
+
+
 @pytest.mark.parametrize("deaths", (2, 1000))
 def test_a_runner_that_dies_of_itself(session, deaths):
     """Each runner that is forked arms a timer, without a run: some deaths are survived, but not
