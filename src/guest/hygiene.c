@@ -42,12 +42,21 @@ static int call_seed(PyObject *module)
 /* numpy's legacy generator, which is one for the whole process: where its state
  * lies. numpy.random.seed() goes a long way through Python; in a template it is
  * called once, and a cell writes fresh numbers over the state. The layout is that
- * of numpy's own C interface (numpy/random/src/mt19937/mt19937.h). */
+ * of numpy's own C interface (numpy/random/src/mt19937/mt19937.h). What randn() drew
+ * in a pair and has left over is in the object around it, and is sought there. */
 static struct {
 	uint32_t *key;
 	int *position;
+	struct left_over *left;
 } legacy;
 #define LEGACY_WORDS 624
+
+/* As struct aug_bitgen in numpy/random/src/legacy/legacy-distributions.h. */
+struct left_over {
+	void *generator;
+	int is_there;
+	double number;
+};
 
 /* The generator's capsule, as numpy/random/bitgen.h declares what is in it. */
 struct bit_generator {
@@ -57,6 +66,46 @@ struct bit_generator {
 	double (*next_double)(void *);
 	uint64_t (*next_raw)(void *);
 };
+
+/* The only place in the object that holds these, or NULL. */
+static struct left_over *find_left_over(PyObject *owner)
+{
+	const struct left_over sought = {.is_there = 1, .number = 0.1234567890123};
+	struct left_over *found = NULL;
+	Py_ssize_t size = Py_TYPE(owner)->tp_basicsize;
+
+	for (Py_ssize_t at = 0; at + (Py_ssize_t)sizeof sought <= size;
+	     at += (Py_ssize_t)sizeof(void *)) {
+		struct left_over *here = (struct left_over *)((char *)owner + at);
+
+		if (here->is_there != sought.is_there ||
+		    memcmp(&here->number, &sought.number, sizeof sought.number) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = here;
+	}
+	return found;
+}
+
+static void forget_left_over(struct left_over *left)
+{
+	left->is_there = 0;
+	left->number = 0;
+}
+
+static bool forgets(PyObject *owner, struct left_over *left)
+{
+	PyObject *state;
+	bool result;
+
+	forget_left_over(left);
+	state = PyObject_CallMethod(owner, "get_state", "O", Py_False);
+	result = state && PyObject_IsTrue(PyDict_GetItemString(state, "has_gauss")) == 0;
+	Py_XDECREF(state);
+	PyErr_Clear();
+	return result;
+}
 
 /* Finds it, and proves it: what numpy says of its state must be what is there. */
 static void find_legacy(void)
@@ -69,32 +118,43 @@ static void find_legacy(void)
 		"624\n"
 		"capsule = generator.capsule\n"
 		"key = numpy.asarray(state['state']['key'], dtype='<u4').tobytes()\n"
-		"position = int(state['state']['pos'])\n";
+		"position = int(state['state']['pos'])\n"
+		"owner = m._rand\n"
+		"whole = owner.get_state(legacy=False)\n"
+		"whole['has_gauss'], whole['gauss'] = 1, 0.1234567890123\n"
+		"owner.set_state(whole)\n";
 	PyObject *globals = Py_BuildValue("{ss}", "__name__", "hygiene"), *result = NULL;
-	PyObject *capsule, *key, *position;
+	PyObject *owner = NULL, *capsule, *key, *position;
 	struct bit_generator *generator = NULL;
+	struct left_over *left = NULL;
 	uint32_t *state = NULL;
 	bool found = false;
 
 	if (globals && PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins()) == 0)
 		result = PyRun_String(text, Py_file_input, globals, globals);
 	if (result && PyDict_GetItemString(globals, "right") == Py_True) {
+		owner = PyDict_GetItemString(globals, "owner");
 		capsule = PyDict_GetItemString(globals, "capsule");
 		key = PyDict_GetItemString(globals, "key");
 		position = PyDict_GetItemString(globals, "position");
 		generator = PyCapsule_GetPointer(capsule, "BitGenerator");
 		state = generator ? generator->state : NULL;
-		found = state && PyBytes_Size(key) == LEGACY_WORDS * 4 &&
+		left = find_left_over(owner);
+		found = left && state && PyBytes_Size(key) == LEGACY_WORDS * 4 &&
 			memcmp(state, PyBytes_AsString(key), LEGACY_WORDS * 4) == 0 &&
 			((int *)state)[LEGACY_WORDS] == PyLong_AsLong(position);
 	}
 	PyErr_Clear();
-	Py_XDECREF(result);
-	Py_XDECREF(globals);
-	if (found) {
+	if (found && forgets(owner, left)) {
 		legacy.key = state;
 		legacy.position = (int *)state + LEGACY_WORDS;
+		legacy.left = left;
+		/* They stay where they are, also when code puts others in their place. */
+		Py_INCREF(owner);
+		Py_INCREF(PyDict_GetItemString(globals, "generator"));
 	}
+	Py_XDECREF(result);
+	Py_XDECREF(globals);
 }
 
 /* As seed() without an argument: all words anew, and to be mixed before the next
@@ -115,6 +175,7 @@ static int seed_legacy(void)
 	}
 	legacy.key[0] |= 0x80000000; /* not all zero, whatever came */
 	*legacy.position = LEGACY_WORDS;
+	forget_left_over(legacy.left);
 	return 0;
 }
 
@@ -253,11 +314,11 @@ int hygiene_prepare(struct error *err)
 	int kept[3] = {-1, -1, -1}, r = 0;
 
 	if (names_loaded(names.numpy_random)) {
-		/* A number that was drawn in pairs may be left over: seed() forgets it. */
-		if (call_seed(names.numpy_random) < 0)
-			return interpreter_error(err, "template: seed numpy");
 		if (LEFT_OUT != MEASURE_NUMPY_IN_PLACE)
 			find_legacy();
+		/* Last, since it was looked for with a number left over. */
+		if (call_seed(names.numpy_random) < 0)
+			return interpreter_error(err, "template: seed numpy");
 	}
 	if (LEFT_OUT == MEASURE_PREPARED_STREAMS)
 		return 0;

@@ -45,7 +45,7 @@ struct checkpoint *kept_find(enum checkpoint_choice choice, const char *name)
 
 		if ((choice == CHECKPOINT_LATEST && checkpoint->latest) ||
 		    (choice == CHECKPOINT_PREVIOUS && checkpoint->previous) ||
-		    (choice == CHECKPOINT_NAMED && strcmp(checkpoint->name, name) == 0))
+		    (choice == CHECKPOINT_NAMED && name[0] && strcmp(checkpoint->name, name) == 0))
 			return checkpoint;
 	}
 	return NULL;

@@ -71,6 +71,7 @@ static struct {
 	char why[80];             /* none could be made */
 	unsigned killed;          /* processes beside the runner */
 	bool blank;               /* a branch: its runner has yet to take over */
+	uint64_t asked;           /* the number of what is to be answered; 0: a run */
 	bool branch_waits;        /* for the checkpoint that is due */
 	uint64_t branch_asked;    /* the number of what the answer is to */
 	char files_failed[160];   /* why they could not be brought back */
@@ -101,7 +102,7 @@ static void say_turn(int status, bool ended, size_t ours)
 static void say_acted(const char *failed)
 {
 	autobytes frame = {0};
-	size_t at = frame_begin(&frame, failed ? MESSAGE_FAILED : MESSAGE_ACTED, 0);
+	size_t at = frame_begin(&frame, failed ? MESSAGE_FAILED : MESSAGE_ACTED, session.asked);
 
 	if (failed)
 		frame_put_text(&frame, FIELD_TEXT, failed);
@@ -350,7 +351,7 @@ static struct checkpoint *find_meant(const struct frame *frame)
 static void on_clear(const struct frame *frame)
 {
 	autobytes answer = {0};
-	size_t at = frame_begin(&answer, MESSAGE_CLEARED, 0);
+	size_t at = frame_begin(&answer, MESSAGE_CLEARED, session.asked);
 
 	if (!find_meant(frame))
 		return;
@@ -390,7 +391,7 @@ static void put_lost(struct bytes *frame, const char *lost)
 static void go_on(const char *lost)
 {
 	autobytes answer = {0};
-	size_t at = frame_begin(&answer, MESSAGE_RESUMED, 0);
+	size_t at = frame_begin(&answer, MESSAGE_RESUMED, session.asked);
 
 	session.runner = session.next;
 	session.next = (struct process){.pidfd = -1, .socket = -1};
@@ -562,10 +563,13 @@ static void on_warden(void)
 
 	if (r != 1)
 		_exit(0);
+	session.asked = frame.type == MESSAGE_GO ? 0 : frame.id;
 	switch (frame.type) {
 	case MESSAGE_GO:
 		if (count == 1 && session.state == IDLE && !session.blank)
 			on_go(&frame, fds[0]);
+		else if (session.state == LOST)
+			say_turn(0, true, 0); /* it ended before this run */
 		break;
 	case MESSAGE_CLEAR:
 		on_clear(&frame);

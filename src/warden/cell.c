@@ -107,9 +107,9 @@ static void on_retry(evutil_socket_t fd, short what, void *argument)
 
 void cell_tell_end(struct cell *cell)
 {
-	tell_ended(cell);
+	/* First: telling may give the cell to the next run, which has its own. */
 	close_fd(&cell->input);
-	bytes_clear(&cell->notes);
+	tell_ended(cell);
 }
 
 void cell_stop_clocks(struct cell *cell)

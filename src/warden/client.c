@@ -501,6 +501,20 @@ struct client *client_add(struct warden *warden, int socket, struct error *err)
 	return client;
 }
 
+/* Those that have no cell yet: the end of the run before would begin one of them. */
+static void end_waiting_claims(struct client *client)
+{
+	struct claim *claim, *next;
+
+	for (claim = TAILQ_FIRST(&client->claims); claim; claim = next) {
+		next = TAILQ_NEXT(claim, entry);
+		if (claim->cell || claim->ended)
+			continue;
+		stop_waiting(claim);
+		claim_end(claim);
+	}
+}
+
 void client_gone(struct client *client)
 {
 	struct warden *warden = client->warden;
@@ -511,6 +525,7 @@ void client_gone(struct client *client)
 	}
 	TAILQ_REMOVE(&warden->clients, client, entry);
 	warden->client_count--;
+	end_waiting_claims(client);
 	while (!TAILQ_EMPTY(&client->claims)) {
 		struct claim *claim = TAILQ_FIRST(&client->claims);
 		struct cell *cell = claim->cell;
@@ -518,8 +533,6 @@ void client_gone(struct client *client)
 		if (cell && !claim->session) {
 			cell->claim = NULL;
 			cell_kill(cell, ENDING_KILLED, 0);
-		} else if (!cell && !claim->ended) {
-			stop_waiting(claim);
 		}
 		claim_end(claim);
 	}

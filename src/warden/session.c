@@ -459,10 +459,17 @@ void session_give_up(struct claim *claim)
 
 /* --- returning to a checkpoint -------------------------------------------------- */
 
+/* What it says may cross the end of a runner: each answer has the number of its question. */
 static int tell_judge(struct session *session, enum message type)
 {
 	autobytes frame = {0};
-	size_t at = frame_begin(&frame, (uint16_t)type, 0);
+	uint64_t number = ++session->warden->next_id;
+	size_t at = frame_begin(&frame, (uint16_t)type, number);
+
+	if (type == MESSAGE_CHECKPOINT)
+		session->naming = number;
+	else
+		session->returning = number;
 
 	if (type == MESSAGE_RESUME || type == MESSAGE_CLEAR) {
 		frame_put_number(&frame, FIELD_NUMBER, session->choice);
@@ -511,6 +518,7 @@ static void clear(struct session *session)
 
 	cell_stop_clocks(session->cell);
 	session->cell->state = CELL_RESTORING;
+	session->runner_ended = false;
 	set_timer(session->timer, SESSION_ACT_MS * 1000);
 	if (is_clear(session)) {
 		resume(session);
@@ -583,6 +591,17 @@ bool session_survives(struct cell *cell, enum ending ending, uint64_t reason)
 	return true;
 }
 
+/* What was asked of the judge is done, and what that took is not what a run left behind. */
+static void end_asked(struct session *session)
+{
+	evtimer_del(session->timer);
+	session->step = SESSION_STEADY;
+	if (!session->cell)
+		return;
+	usage_read(session->cell);
+	usage_end_run(session->cell);
+}
+
 static void steady(struct session *session)
 {
 	struct cell *cell = session->cell;
@@ -602,7 +621,7 @@ static void steady(struct session *session)
 			cell_start(cell);
 	} else {
 		drain_output(cell);
-		usage_end_run(cell);
+		end_asked(session);
 		if (session->asker) {
 			session_answer(session);
 			session->restored = false;
@@ -640,8 +659,10 @@ static void on_turn(struct session *session, const struct frame *frame)
 	struct cell *cell = session->cell;
 	bool ended = frame_number(frame, FIELD_MORE) != 0;
 
-	if (cell->state == CELL_RESTORING)
+	if (cell->state == CELL_RESTORING) {
+		session->runner_ended = session->runner_ended || ended;
 		return; /* it was ended meanwhile */
+	}
 	if (ended && cell->state == CELL_PARKED) {
 		/* A thread or a signal ended it between two runs. */
 		session_survives(cell, ENDING_EXITED, 0);
@@ -687,57 +708,41 @@ static void on_turn(struct session *session, const struct frame *frame)
 	steady(session);
 }
 
+/* What was asked for is not there: nothing was done. But there may be no runner left. */
+static void not_returned(struct session *session, const char *why)
+{
+	end_asked(session);
+	session->cell->state = CELL_PARKED;
+	session_answer_failed(session, EINVAL, why);
+	if (session->runner_ended)
+		session_survives(session->cell, ENDING_EXITED, 0);
+	next_run(session);
+}
+
 static void on_failed(struct session *session, const struct frame *frame)
 {
 	struct cell *cell = session->cell;
-	char text[ERROR_TEXT_MAX] = "";
+	char text[ERROR_TEXT_MAX] = "", why[ERROR_TEXT_MAX];
 	struct error err = {0};
 
 	frame_text(frame, FIELD_TEXT, text, sizeof text);
-	if (session->step == SESSION_NAMING ||
-	    (session->step == SESSION_CLEARING && session->choice != CHECKPOINT_LATEST &&
-	     allow_forks(session, true, &err) == 0)) {
-		/* What was asked for is not there: nothing was done. */
-		evtimer_del(session->timer);
-		session->step = SESSION_STEADY;
-		cell->state = CELL_PARKED;
-		session_answer_failed(session, EINVAL, text);
-		next_run(session);
-	} else if (session->step == SESSION_STEADY && cell->state == CELL_RUNNING) {
+	if (frame->id == 0 && session->step == SESSION_STEADY && cell->state == CELL_RUNNING) {
 		cell_stop_clocks(cell);
 		snprintf(cell->why, sizeof cell->why, "%s", text);
 		cell->ending = ENDING_FAILED;
 		steady(session);
-	} else {
-		char why[ERROR_TEXT_MAX];
-
+	} else if (frame->id == session->returning && session->step == SESSION_CLEARING &&
+		   session->choice != CHECKPOINT_LATEST && allow_forks(session, true, &err) == 0) {
+		not_returned(session, text);
+	} else if (frame->id == session->returning) {
 		snprintf(why, sizeof why, "it could not return to a checkpoint: %.200s", text);
 		session_end(session, why);
 	}
 }
 
-static void on_acted(struct session *session, const struct frame *frame)
-{
-	struct reader fields = frame_fields(frame);
-	struct field field;
-
-	if (session->step != SESSION_NAMING)
-		return;
-	evtimer_del(session->timer);
-	session->step = SESSION_STEADY;
-	bytes_clear(&session->checkpoints);
-	while (frame_next_field(&fields, &field) == 1)
-		if (field.name == FIELD_CHECKPOINT)
-			frame_put(&session->checkpoints, FIELD_CHECKPOINT, field.value.data,
-				  field.value.length);
-	session_answer(session);
-	next_run(session);
-}
-
 void session_go_on(struct session *session)
 {
-	evtimer_del(session->timer);
-	session->step = SESSION_STEADY;
+	end_asked(session);
 	next_run(session);
 }
 
@@ -749,20 +754,21 @@ void session_message(struct cell *cell, const struct frame *frame, int *fds, siz
 		branch_message(session, frame, fds, count);
 		return;
 	}
+	if (frame->id != 0 && frame->id == session->naming && frame->type != MESSAGE_TURN) {
+		session_named(session, frame);
+		return;
+	}
 	switch (frame->type) {
 	case MESSAGE_TURN:
 		on_turn(session, frame);
 		break;
 	case MESSAGE_CLEARED:
-		if (session->step == SESSION_CLEARING)
+		if (session->step == SESSION_CLEARING && frame->id == session->returning)
 			on_cleared(session);
 		break;
 	case MESSAGE_RESUMED:
-		if (session->step == SESSION_RESUMING)
+		if (session->step == SESSION_RESUMING && frame->id == session->returning)
 			on_resumed(session, frame, fds, count);
-		break;
-	case MESSAGE_ACTED:
-		on_acted(session, frame);
 		break;
 	case MESSAGE_FAILED:
 		on_failed(session, frame);

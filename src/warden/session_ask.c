@@ -61,6 +61,31 @@ void session_answer_failed(struct session *session, int number, const char *why)
 		client_say_failed(client, session->asked, number, why);
 }
 
+void session_named(struct session *session, const struct frame *frame)
+{
+	struct reader fields = frame_fields(frame);
+	bool is_all = session->step == SESSION_NAMING;
+	char text[ERROR_TEXT_MAX] = "";
+	struct field field;
+
+	session->naming = 0;
+	if (is_all)
+		session->step = SESSION_STEADY;
+	if (frame->type == MESSAGE_FAILED) {
+		frame_text(frame, FIELD_TEXT, text, sizeof text);
+		session_answer_failed(session, EINVAL, text);
+	} else {
+		bytes_clear(&session->checkpoints);
+		while (frame_next_field(&fields, &field) == 1)
+			if (field.name == FIELD_CHECKPOINT)
+				frame_put(&session->checkpoints, FIELD_CHECKPOINT, field.value.data,
+					  field.value.length);
+		session_answer(session);
+	}
+	if (is_all)
+		session_go_on(session);
+}
+
 void session_forget_asker(struct client *client)
 {
 	struct session *session, *next;
@@ -149,7 +174,10 @@ int session_act(struct client *client, const struct frame *frame, struct error *
 		session->asker = client;
 		session->asked = frame->id;
 		session->used_us = now_us();
-		snprintf(session->name, sizeof session->name, "%s", name);
+		/* Others may be asked while the judge has yet to look for this name. */
+		if (action == SESSION_CHECKPOINT || action == SESSION_DROP ||
+		    action == SESSION_ROLLBACK)
+			snprintf(session->name, sizeof session->name, "%s", name);
 		r = act(session, frame, action, &why);
 		if (r < 0)
 			session->asker = NULL;

@@ -87,6 +87,7 @@ void tell_ended(struct cell *cell)
 		put_end(cell, &frame);
 		frame_end(&frame, at);
 	}
+	bytes_clear(&cell->notes);
 	cell->claim = NULL;
 	claim->cell = NULL;
 	claim->ended = true;

@@ -153,9 +153,11 @@ struct session {
 	enum checkpoint_choice choice; /* what it returns to */
 	char name[SESSION_NAME_BYTES_MAX + 1];
 	bool with_files;
-	bool restored;     /* since the last result */
-	bool stale_output; /* there may be some of a runner that was killed */
-	unsigned returns;  /* since the last run began */
+	uint64_t naming, returning; /* the numbers of what its judge was asked last */
+	bool runner_ended;          /* while its judge was asked to return */
+	bool restored;              /* since the last result */
+	bool stale_output;          /* there may be some of a runner that was killed */
+	unsigned returns;           /* since the last run began */
 	uint64_t ours;     /* processes that its judge knows of, now that a runner ended; or 0 */
 	struct bytes lost; /* fields: what that cost */
 	uint64_t runs;
@@ -409,6 +411,9 @@ int session_list(struct client *client, const struct frame *frame, struct error 
 /* What the asker, if there still is one, gets. */
 void session_answer(struct session *session);
 void session_answer_failed(struct session *session, int number, const char *why);
+/* The judge's answer to CHECKPOINT. Its runner may have ended meanwhile, and the session be
+ * on its way back. */
+void session_named(struct session *session, const struct frame *frame);
 /* The client is gone: what it asked needs no answer. */
 void session_forget_asker(struct client *client);
 

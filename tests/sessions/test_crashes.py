@@ -110,6 +110,47 @@ def test_children_of_a_run_that_crashes_beside_one_that_waits(session):
         assert session.value("[look(pid, 'comm') for pid in pids()].count('sleep\\n')") == "0"
 
 
+HIDDEN = """
+import os, shutil, subprocess, time
+shutil.copy('/bin/sh', 'hidden')
+os.chmod('hidden', 0o111)
+with open('code', 'w') as file: file.write(CODE)
+child = subprocess.Popen(['./hidden', 'code'])
+while not os.path.exists('alive'): time.sleep(0.01)
+assert not os.path.exists(f'/proc/{child.pid}')
+os._exit(7)
+"""
+
+
+@pytest.mark.parametrize("code, count", [
+    ("while :; do echo > alive; done", 1),
+    ("echo 'while :; do echo > alive; done' > inner\n./hidden inner & ./hidden inner & sleep 1000", 4)])
+def test_children_that_proc_does_not_show(session, code, count):
+    """A program that may be run and not be read is nothing that its own kind may look into."""
+    session.ok("x = 1")
+    lost = f"{count} child process{'es' if count > 1 else ''}"
+    result = session.run(f"CODE = {code!r}\n" + HIDDEN)
+    assert result["exit_code"] == 7, result
+    assert session.value("import os, time\nos.remove('alive')\ntime.sleep(0.3)\nos.path.exists('alive')") == \
+        "False"
+    assert session.value("x") == "1" and result["session"]["lost"] == [lost], result
+
+
+@pytest.mark.parametrize("call", ("checkpoint", "drop", "rollback", "undo"))
+def test_a_runner_that_dies_while_something_is_asked(session, call):
+    """It is asked while the judge waits for a checkpoint, which the runner does not live to make."""
+    session.ok("import os, signal, time\nos.register_at_fork(before=lambda: time.sleep(slow))\n"
+               "slow = 0\nx = 2")
+    session.ok("slow = 5\nsignal.setitimer(signal.ITIMER_REAL, 0.3)")
+    if call == "undo":
+        session.call("undo")
+    else:
+        with pytest.raises(Refused, match="no checkpoint"):
+            session.call(call, name="typo")
+    assert session.value("x, slow") == "(2, 0)"
+    assert session.call("info")["ended"] == ""
+
+
 @pytest.mark.parametrize("deaths", (2, 1000))
 def test_a_runner_that_dies_of_itself(session, deaths):
     """Each runner that is forked arms a timer, without a run: some deaths are survived, but not

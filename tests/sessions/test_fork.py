@@ -245,6 +245,22 @@ def test_random_states_of_numpy(tool, same):
     assert len(drawn) == (1 if same else 3)
 
 
+@pytest.mark.parametrize("draws", [2, 3])
+def test_a_number_of_numpy_that_is_left_over(serve, attach, draws):
+    """randn() makes two at once: of an odd count one is left, for whoever draws next."""
+    session = attach(serve({"numpy": (1, 1)})).open(template="numpy")
+    session.ok(f"import numpy\nnumpy.random.seed(1)\nnumpy.random.randn({draws})")
+    session.call("checkpoint", name="here")
+    draw = "float(numpy.random.randn())"
+    drawn = [branch.value(draw) for branch in [session, *session.fork(2)]]
+    for _ in range(2):
+        session.call("rollback", name="here")
+        drawn.append(session.value(draw))
+    assert len(set(drawn)) == 5, drawn
+    session.ok(f"numpy.random.seed(1)\nnumpy.random.randn({draws})")
+    assert len({branch.value(draw) for branch in [session, *session.fork(2, same_random=True)]}) == 1
+
+
 def test_pids_and_cgroups_differ(session):
     session.ok("import os")
     branches = [session, *session.fork(4)]

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of a daemon: who may use them, how long they live, and what is left of them."""
+import struct
 import threading
 import time
 
 import pytest
 
 from conftest import Refused, Session
+from harness.wire import Peer, field, numbers, recorded
 
 
 @pytest.fixture
@@ -169,6 +171,36 @@ def test_what_is_left_behind_may_not_work_on(serve, attach):
     while not session.call("info")["ended"] and time.monotonic() < deadline:
         time.sleep(0.5)
     assert "too much of the processor" in session.call("info")["ended"]
+
+
+def test_a_run_is_not_begun_for_a_client_that_is_gone(serve, attach, product, place):
+    """The one before has ended, and its files are still the client's to collect."""
+    daemon = serve({"bare": (1, 1)})
+    session = attach(daemon).open()
+    acquire = recorded(product, place, "x = 1")
+    with Peer(daemon.socket) as peer:
+        for number in (1, 2):
+            whole = acquire(number)
+            body = whole[16:] + field("SESSION", session.id)
+            peer.say(whole[:4] + struct.pack("<IQ", len(body), number) + body)
+        while peer.hear()[:2] != (numbers()["ENDED"], 1):
+            pass
+    result = session.ok("x")
+    assert result["session"]["run"] == 2 and result["session"]["restored"] is False, result
+    assert result["value"]["text/plain"] == "1"
+
+
+@pytest.mark.full
+def test_what_is_asked_for_is_not_what_is_left_behind(serve, attach):
+    tool = attach(serve({"bare": (1, 1)}))
+    session = tool.open(memory_bytes=600 << 20)
+    # What is mapped may have changed: it is copied each time.
+    session.ok("import mmap\nfile = open('large', 'w+b')\nfile.truncate(40 << 20)\n"
+               "held = mmap.mmap(file.fileno(), 0)\nheld[:] = bytes(40 << 20)")
+    for _ in range(200):
+        session.call("checkpoint", name="here")
+    time.sleep(1.5)
+    assert session.value("len(held)") == str(40 << 20)
 
 
 def test_the_daemon_ends_and_so_do_they(serve, attach):

@@ -53,6 +53,15 @@ def test_named(session):
             == expected
 
 
+def test_without_a_name(session):
+    session.ok("x = 1")
+    session.ok("x = 2")
+    for call in ("checkpoint", "drop", "rollback"):
+        with pytest.raises(Refused, match="name"):
+            session.call(call)
+    assert session.value("x") == "2"
+
+
 def test_it_survives_crashes_and_runs(session):
     session.ok("x = 1")
     session.call("checkpoint", name="here")
