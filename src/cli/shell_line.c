@@ -35,6 +35,7 @@ struct shell_line {
 	History *history;
 	const char *prompt;
 	char path[PATH_MAX]; /* of the history; "": none */
+	int terminal;        /* without waiting; or -1 */
 	FILE *input;         /* without an editor: standard input, and getline's buffer */
 	char *text;
 	size_t capacity;
@@ -125,23 +126,26 @@ static void remember(struct shell_line *line, const char *text, size_t length)
 
 /* read(2) from standard input that no signal slips past: it ends with EINTR also when the
  * signal came just before it. */
-static ssize_t read_input(void *unused, char *buffer, size_t size)
+static ssize_t read_input(void *cookie, char *buffer, size_t size)
 {
-	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+	const struct shell_line *line = cookie;
+	struct pollfd input = {.fd = line->terminal < 0 ? STDIN_FILENO : line->terminal,
+			       .events = POLLIN};
 	sigset_t blocked, before;
 	ssize_t length = -1;
 	int error;
 
-	(void)unused;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);
 	sigaddset(&blocked, SIGHUP);
 	sigprocmask(SIG_BLOCK, &blocked, &before);
-	if (shell_interrupted() || shell_ended_by())
+	do {
 		errno = EINTR;
-	else if (ppoll(&input, 1, NULL, &before) >= 0)
-		length = read(STDIN_FILENO, buffer, size);
+		if (!shell_interrupted() && !shell_ended_by() &&
+		    ppoll(&input, 1, NULL, &before) >= 0)
+			length = read(input.fd, buffer, size);
+	} while (length < 0 && errno == EAGAIN);
 	error = errno;
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	errno = error;
@@ -152,12 +156,13 @@ static ssize_t read_input(void *unused, char *buffer, size_t size)
  * errno. What is no character is left out, as libedit itself does. */
 static int read_character(EditLine *editor, wchar_t *ret_character)
 {
+	struct shell_line *line = NULL;
 	mbstate_t state = {0};
 
-	(void)editor;
+	el_get(editor, EL_CLIENTDATA, &line);
 	for (;;) {
 		char byte;
-		ssize_t length = read_input(NULL, &byte, 1);
+		ssize_t length = read_input(line, &byte, 1);
 
 		if (length <= 0)
 			return (int)length;
@@ -177,6 +182,9 @@ static int open_editor(struct shell_line *line)
 {
 	HistEvent event;
 
+	/* Ctrl-C also throws away what was typed before it, maybe between ppoll() and read():
+	 * so that this one waits for nothing, the terminal is opened once more, for us alone. */
+	line->terminal = open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	/* What is typed is UTF-8, as code is, also where the locale is not. */
 	setlocale(LC_CTYPE, "");
 	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
@@ -205,7 +213,7 @@ static int open_editor(struct shell_line *line)
 
 static int open_plain(struct shell_line *line)
 {
-	line->input = fopencookie(NULL, "r", (cookie_io_functions_t){.read = read_input});
+	line->input = fopencookie(line, "r", (cookie_io_functions_t){.read = read_input});
 	return line->input ? 0 : -ENOMEM;
 }
 
@@ -215,6 +223,7 @@ struct shell_line *shell_line_open(bool interactive)
 
 	if (!line)
 		return NULL;
+	line->terminal = -1;
 	if (interactive ? open_editor(line) == 0 : open_plain(line) == 0)
 		return line;
 	line->path[0] = '\0';
@@ -269,6 +278,7 @@ void shell_line_close(struct shell_line *line)
 		history_end(line->history);
 	if (line->input)
 		fclose(line->input);
+	close_fd(&line->terminal);
 	free(line->text);
 	free(line);
 }

@@ -131,8 +131,17 @@ def test_runs_wait_while_it_is_branched(serve, attach):
     session = tool.open()
     session.ok("x = 0")
     branches = []
-    thread = threading.Thread(target=lambda: branches.extend(session.fork(6)))
+
+    def fork():
+        while not branches:
+            try:
+                branches.extend(session.fork(6))
+            except Refused as refused:  # a run was first
+                assert refused.errno == "EBUSY"
+
+    thread = threading.Thread(target=fork)
     thread.start()
+    time.sleep(0.05)
     for _ in range(5):
         Session(other, {"id": session.id}).ok("x += 1")
     thread.join()

@@ -266,7 +266,7 @@ def test_control_c_drops_the_line(terminal):
 def test_control_c_at_any_moment_of_a_line(terminal):
     """Also when it comes between two characters, while nothing is read."""
     shell = terminal()
-    for n in range(300):
+    for n in range(500):
         shell.type("word"[: 1 + n % 4])
         shell.type(CONTROL_C)
         shell.await_(">>> ")
