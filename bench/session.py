@@ -147,8 +147,8 @@ def main():
     for name in ("run, bare, 20 ms apart", "run, pandas loaded, 20 ms apart"):
         print(f"memory of a session with its checkpoints, {name.split(',')[1].strip()}: "
               f"{memory[name] / (1 << 20):.1f} MiB")
-    print("memory of a branch that did nothing yet, pandas: "
-          f"{memory['fork to a branch\'s first answer, pandas'] / (1 << 20):.1f} MiB")
+    branch = memory["fork to a branch's first answer, pandas"] / (1 << 20)
+    print(f"memory of a branch that did nothing yet, pandas: {branch:.1f} MiB")
     measure.keep("session", {"unit": "ms", "samples": {**times, **jupyter}, "memory": memory})
 
 

@@ -233,8 +233,8 @@ def test_a_client_that_reads_slowly_gets_all_of_it(hasty):
             with contextlib.suppress(Malformed):
                 response, = responses(heard)
                 break
-            time.sleep(0.1)
-        assert time.monotonic() - began > 1.5
+            time.sleep(0.02)
+        assert time.monotonic() - began > 1  # longer than an idle one is kept
     assert response.status == 200
 
 

@@ -20,7 +20,7 @@ from harness.rest import Client
 from harness.web import Server
 
 CLIENTS = 8
-SECONDS, SECONDS_FULL = 10, 1800
+SECONDS, SECONDS_FULL = 5, 1800
 POOLS = {"bare": (3, 3), "pandas": (1, 1)}
 MIB = 1 << 20
 # What a busy daemon, or one whose template was killed, may say; the client tries again.
