@@ -302,6 +302,13 @@ static void schedule_poll(struct cell *cell)
 	set_timer(cell->poll, (int64_t)wait_us);
 }
 
+/* A look that took long, on a machine that is busy, may come behind both limits: the first
+ * of them was that of wall time, which had its timer. */
+static bool time_is_over(const struct cell *cell)
+{
+	return now_us() - cell->started_us > (int64_t)cell->limits.time_ms * 1000;
+}
+
 static void on_poll(evutil_socket_t fd, short what, void *argument)
 {
 	struct cell *cell = argument;
@@ -325,7 +332,7 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 	if (cell->usage.oom_kills > 0)
 		cell_kill(cell, ENDING_MEMORY, 0);
 	else if (cell->state == CELL_RUNNING && cell->usage.cpu_us >= cell->limits.cpu_ms * 1000)
-		cell_stop(cell, ENDING_CPU);
+		cell_stop(cell, time_is_over(cell) ? ENDING_TIME : ENDING_CPU);
 	else
 		schedule_poll(cell);
 }
