@@ -38,8 +38,7 @@ struct walk {
 	size_t depth;
 	char path[FILE_NAME_BYTES_MAX + 1];
 	unsigned entries, files;
-	uint64_t bytes; /* of the files so far, with their holes */
-	int64_t deadline_us;
+	uint64_t bytes;  /* of the files so far, with their holes */
 	const char *cut; /* why the walk was ended early */
 };
 
@@ -167,7 +166,7 @@ static bool over_bounds(struct walk *walk)
 		walk->cut = "more entries than are looked at";
 	else if (walk->files >= COLLECT_FILES_MAX)
 		walk->cut = "more files than are listed";
-	else if (now_us() > walk->deadline_us)
+	else if (now_us() > walk->collector->until_us)
 		walk->cut = "listing took too long";
 	return walk->cut != NULL;
 }
@@ -198,7 +197,6 @@ const char *collect_workspace(const struct collector *collector)
 {
 	struct walk walk = {
 		.collector = collector,
-		.deadline_us = now_us() + collector->time_us,
 	};
 
 	walk.own = workspace_enter(collector->workspace);

@@ -26,7 +26,7 @@ int workspace_open(int directory, const char *path, uint64_t flags);
 struct collector {
 	int workspace;       /* a directory; stays the caller's */
 	uint64_t disk_bytes; /* a file that claims to be larger is refused */
-	int64_t time_us;     /* at most */
+	int64_t until_us;    /* of now_us(): no entry is looked at later */
 	/* Once an entry: its path beneath the workspace, raw bytes. Either fd >= 0, a
 	 * regular file of this size, open for reading, closed afterwards; or the
 	 * reason why it is not handed out. */

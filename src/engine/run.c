@@ -126,16 +126,17 @@ static void add_file(void *user, const char *path, uint64_t size, int fd, const 
 
 static void collect(struct run *run)
 {
+	const int64_t until_us = now_us() + COLLECT_TIME_MS * 1000;
 	const struct collector collector = {
 		.workspace = run->workspace,
 		.disk_bytes = run->result->limits.disk_bytes,
-		.time_us = COLLECT_TIME_MS * 1000,
+		.until_us = until_us,
 		.add = add_file,
 		.user = run,
 	};
 	const char *cut;
 
-	run->collect_until_us = now_us() + collector.time_us;
+	run->collect_until_us = until_us;
 	cut = collect_workspace(&collector);
 	if (cut)
 		run->result->files_cut = strdup(cut);

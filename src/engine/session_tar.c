@@ -115,10 +115,11 @@ static void write_file(void *user, const char *path, uint64_t size, int fd, cons
 
 static int write_workspace(struct out *out, int workspace, struct error *err)
 {
-	struct collector collector = {
+	const int64_t until_us = now_us() + (int64_t)WARDEN_TAKES_MS * 1000;
+	const struct collector collector = {
 		.workspace = workspace,
 		.disk_bytes = UINT64_MAX,
-		.time_us = (int64_t)WARDEN_TAKES_MS * 1000,
+		.until_us = until_us,
 		.add = write_file,
 		.user = out,
 	};
@@ -126,7 +127,7 @@ static int write_workspace(struct out *out, int workspace, struct error *err)
 
 	out->err = err;
 	out->left = TAR_BYTES_MAX;
-	out->until_us = now_us() + collector.time_us;
+	out->until_us = until_us;
 	cut = collect_workspace(&collector);
 	if (out->r == 0 && cut)
 		out->r = refuse(err, E2BIG, "archive: %s", cut);

@@ -85,11 +85,6 @@ bool owned_should_count(const struct tenant *tenant, unsigned more)
 	       tenant->sessions >= recount;
 }
 
-void owned_counted(struct tenant *tenant)
-{
-	tenant->sessions_recount = 2 * tenant->sessions + RECOUNT_AT;
-}
-
 void owned_keep(struct server *server, struct tenant *tenant, char (*ids)[EXECPY_SESSION_ID_MAX],
 		size_t id_count, const struct execpy_session_info *infos, size_t count)
 {
@@ -101,7 +96,7 @@ void owned_keep(struct server *server, struct tenant *tenant, char (*ids)[EXECPY
 		if (at == count)
 			owned_drop(server, ids[i]);
 	}
-	owned_counted(tenant);
+	tenant->sessions_recount = 2 * tenant->sessions + RECOUNT_AT;
 }
 
 void owned_abandon(struct asking *asking, struct session_room *room)

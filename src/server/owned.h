@@ -17,9 +17,8 @@ void owned_drop(struct server *server, const char *id);
 void owned_keep(struct server *server, struct tenant *tenant, char (*ids)[EXECPY_SESSION_ID_MAX],
 		size_t id_count, const struct execpy_session_info *infos, size_t count);
 /* Whether to ask first which of them live, before the tenant gets so many more: some that
- * are counted may have ended by themselves. owned_counted() is due when that was done. */
+ * are counted may have ended by themselves. owned_keep() is due when that was done. */
 bool owned_should_count(const struct tenant *tenant, unsigned more);
-void owned_counted(struct tenant *tenant);
 /* Nobody waits any more for what was asked for, which is for as many sessions as there is
  * room for, if for any. Those come to be all the same, and until they have ended their
  * room is taken: a tenant that gives up and asks anew has no more than it may. NULL-safe. */

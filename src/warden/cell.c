@@ -212,15 +212,14 @@ void cell_stop(struct cell *cell, enum ending ending)
 	set_timer(cell->poll, 500);
 }
 
-/* Its standard error was closed, by the main process and all others. In a session its
- * judge has it, too: the end of a run there is the judge's to tell. */
+/* Its standard error was closed, by the main process and all others. */
 static void on_hang_up(evutil_socket_t fd, short what, void *argument)
 {
 	struct cell *cell = argument;
 	uint32_t done = atomic_load(&cell->header->done);
 
 	event_del(cell->hang_up);
-	if (cell->lasting || cell->state != CELL_RUNNING || done == 0 || cell->usage.oom_kills > 0)
+	if (cell->state != CELL_RUNNING || done == 0 || cell->usage.oom_kills > 0)
 		return;
 	/* Sampling sees nothing of who is on the way out: the keeper tells. */
 	if (!cell->warden->cgroups.has_cpu || !cell->warden->cgroups.has_memory ||
@@ -248,10 +247,16 @@ static void on_hang_up(evutil_socket_t fd, short what, void *argument)
 	event_del(cell->listener_event);
 }
 
+/* Of the wall time; negative when it is over. */
+static int64_t time_left_us(const struct cell *cell)
+{
+	return cell->started_us + (int64_t)cell->limits.time_ms * 1000 - now_us();
+}
+
 static void on_deadline(evutil_socket_t fd, short what, void *argument)
 {
 	struct cell *cell = argument;
-	int64_t left = cell->started_us + (int64_t)cell->limits.time_ms * 1000 - now_us();
+	int64_t left = time_left_us(cell);
 
 	tell_cell(cell);
 	if (cell->state == CELL_DRAINING)
@@ -302,13 +307,6 @@ static void schedule_poll(struct cell *cell)
 	set_timer(cell->poll, (int64_t)wait_us);
 }
 
-/* A look that took long, on a machine that is busy, may come behind both limits: the first
- * of them was that of wall time, which had its timer. */
-static bool time_is_over(const struct cell *cell)
-{
-	return now_us() - cell->started_us > (int64_t)cell->limits.time_ms * 1000;
-}
-
 static void on_poll(evutil_socket_t fd, short what, void *argument)
 {
 	struct cell *cell = argument;
@@ -332,7 +330,9 @@ static void on_poll(evutil_socket_t fd, short what, void *argument)
 	if (cell->usage.oom_kills > 0)
 		cell_kill(cell, ENDING_MEMORY, 0);
 	else if (cell->state == CELL_RUNNING && cell->usage.cpu_us >= cell->limits.cpu_ms * 1000)
-		cell_stop(cell, time_is_over(cell) ? ENDING_TIME : ENDING_CPU);
+		/* A look that took long, on a machine that is busy, may come behind both
+		 * limits: the first was that of wall time, which had its timer. */
+		cell_stop(cell, time_left_us(cell) < 0 ? ENDING_TIME : ENDING_CPU);
 	else
 		schedule_poll(cell);
 }
@@ -511,10 +511,12 @@ static void fork_when_ready(struct cell *cell)
 	evutil_make_socket_nonblocking(cell->control);
 	cell->control_event = warden_event(cell->warden, cell->control, EV_READ | EV_PERSIST,
 					   PRIORITY_RUN, on_control, cell);
-	/* Nothing is ever written at this end: only the hang-up wakes. */
-	cell->hang_up = warden_event(cell->warden, cell->stdio[2], EV_WRITE | EV_PERSIST,
-				     PRIORITY_ANSWER, on_hang_up, cell);
-	if (!cell->control_event || !cell->hang_up)
+	/* Nothing is ever written at this end: only the hang-up wakes. In a session the judge
+	 * has it, too, and the end of a run is the judge's to tell. */
+	if (!cell->lasting)
+		cell->hang_up = warden_event(cell->warden, cell->stdio[2], EV_WRITE | EV_PERSIST,
+					     PRIORITY_ANSWER, on_hang_up, cell);
+	if (!cell->control_event || (!cell->lasting && !cell->hang_up))
 		cell_fail(cell, "no event");
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/bounds.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "engine/collect.h"
 
 #include <fcntl.h>
@@ -113,7 +114,7 @@ static void collector_run_for(int directory, uint64_t disk_bytes, int64_t time_u
 	const struct collector collector = {
 		.workspace = directory,
 		.disk_bytes = disk_bytes,
-		.time_us = time_us,
+		.until_us = now_us() + time_us,
 		.add = collector_add,
 	};
 	struct record *records = collected.records;

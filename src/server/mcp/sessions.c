@@ -201,16 +201,21 @@ static size_t most(const struct mcp_server *server)
 /* Those that were asked for and are not in the answer have ended. */
 static void forget_ended(struct mcp_call *call)
 {
+	struct mcp_server *server = call->server;
+
+	if (server->http) {
+		owned_keep(server->http, server->tenant, call->ids, call->id_count, call->infos,
+			   call->info_count);
+		return;
+	}
 	for (size_t i = 0; i < call->id_count; i++) {
 		size_t at = 0;
 
 		while (at < call->info_count && strcmp(call->infos[at].id, call->ids[i]) != 0)
 			at++;
 		if (at == call->info_count)
-			mcp_forget_session(call->server, call->ids[i]);
+			mcp_forget_session(server, call->ids[i]);
 	}
-	if (call->server->tenant)
-		owned_counted(call->server->tenant);
 }
 
 /* Asks which of the sessions in the list live; `finish` goes on. */
@@ -398,11 +403,21 @@ static void finish_counting_for_fork(struct mcp_call *call, struct execpy_result
 	begin_fork(call);
 }
 
+static void fork_session(struct mcp_call *call)
+{
+	unsigned count = take_count(call, json_object_get(call->params, "arguments"));
+
+	if (count == 0)
+		return;
+	if (should_count(call->server, count))
+		ask_about_all(call, finish_counting_for_fork);
+	else
+		begin_fork(call);
+}
+
 static void act(struct mcp_call *call, const struct action *action, const char *id,
 		const char *name)
 {
-	unsigned count;
-
 	if (!id) {
 		mcp_tool_error(call, "%s: session is missing", action->name);
 		return;
@@ -416,14 +431,10 @@ static void act(struct mcp_call *call, const struct action *action, const char *
 		return;
 	}
 	snprintf(call->session, sizeof call->session, "%s", id);
-	if (action->action != SESSION_FORK)
-		begin_act(call, action->action, name, 0);
-	else if ((count = take_count(call, json_object_get(call->params, "arguments"))) == 0)
-		return;
-	else if (should_count(call->server, count))
-		ask_about_all(call, finish_counting_for_fork);
+	if (action->action == SESSION_FORK)
+		fork_session(call);
 	else
-		begin_fork(call);
+		begin_act(call, action->action, name, 0);
 }
 
 void mcp_tool_session(struct mcp_call *call, const json_t *arguments)
