@@ -173,23 +173,40 @@ static int tell(struct front *front, const char *name, const char *text, uint64_
 	return link_send(front->socket, MESSAGE_SETTING, name, text, number, fd, err);
 }
 
-/* What a configuration names, open; -1: it names none. */
-struct opened {
-	int policies[SETTING_LIST_MAX];
-	int keys, certificate, private_key, log, audit;
+/* Files that a configuration names, beside its policies. */
+static const struct {
+	const char *name;
+	size_t offset; /* of the path in struct http_config */
+	bool append;
+} file_settings[] = {
+	{SETTING_KEYS, offsetof(struct http_config, keys), false},
+	{SETTING_CERTIFICATE, offsetof(struct http_config, certificate), false},
+	{SETTING_PRIVATE_KEY, offsetof(struct http_config, private_key), false},
+	{SETTING_LOG, offsetof(struct http_config, log), true},
+	{SETTING_AUDIT, offsetof(struct http_config, audit), true},
 };
 
-#define NOTHING_OPENED ((struct opened){{[0 ... SETTING_LIST_MAX - 1] = -1}, -1, -1, -1, -1, -1})
+static const char *path_of(const struct http_config *config, size_t index)
+{
+	return *(char *const *)((const char *)config + file_settings[index].offset);
+}
+
+/* All of them, open; -1: it names none. */
+struct opened {
+	int policies[SETTING_LIST_MAX];
+	int files[ARRAY_LENGTH(file_settings)];
+};
+
+#define NOTHING_OPENED                                        \
+	((struct opened){{[0 ... SETTING_LIST_MAX - 1] = -1}, \
+			 {[0 ... ARRAY_LENGTH(file_settings) - 1] = -1}})
 
 static void close_opened(struct opened *opened)
 {
 	for (size_t i = 0; i < SETTING_LIST_MAX; i++)
 		close_fd(&opened->policies[i]);
-	close_fd(&opened->keys);
-	close_fd(&opened->certificate);
-	close_fd(&opened->private_key);
-	close_fd(&opened->log);
-	close_fd(&opened->audit);
+	for (size_t i = 0; i < ARRAY_LENGTH(file_settings); i++)
+		close_fd(&opened->files[i]);
 }
 
 static int open_file(const char *name, const char *path, bool append, int *ret_fd,
@@ -214,14 +231,10 @@ static int open_files(const struct http_config *config, struct opened *opened, s
 	for (size_t i = 0; r == 0 && config->policies && config->policies[i]; i++)
 		r = open_file(SETTING_POLICY, config->policies[i], false, &opened->policies[i],
 			      err);
-	if (r < 0 || (r = open_file(SETTING_KEYS, config->keys, false, &opened->keys, err)) < 0 ||
-	    (r = open_file(SETTING_CERTIFICATE, config->certificate, false, &opened->certificate,
-			   err)) < 0 ||
-	    (r = open_file(SETTING_PRIVATE_KEY, config->private_key, false, &opened->private_key,
-			   err)) < 0 ||
-	    (r = open_file(SETTING_LOG, config->log, true, &opened->log, err)) < 0)
-		return r;
-	return open_file(SETTING_AUDIT, config->audit, true, &opened->audit, err);
+	for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(file_settings); i++)
+		r = open_file(file_settings[i].name, path_of(config, i), file_settings[i].append,
+			      &opened->files[i], err);
+	return r;
 }
 
 static int tell_file(struct front *front, const char *name, const char *path, int fd,
@@ -248,13 +261,10 @@ static int tell_settings(struct front *front, const struct http_config *config,
 		r = tell_file(front, SETTING_POLICY, config->policies[i], opened->policies[i], err);
 	if (r == 0 && config->compat_policy)
 		r = tell(front, SETTING_COMPAT_POLICY, config->compat_policy, 0, -1, err);
-	if (r < 0 || (r = tell_file(front, SETTING_KEYS, config->keys, opened->keys, err)) < 0 ||
-	    (r = tell_file(front, SETTING_CERTIFICATE, config->certificate, opened->certificate,
-			   err)) < 0 ||
-	    (r = tell_file(front, SETTING_PRIVATE_KEY, config->private_key, opened->private_key,
-			   err)) < 0 ||
-	    (r = tell_file(front, SETTING_LOG, config->log, opened->log, err)) < 0 ||
-	    (r = tell_file(front, SETTING_AUDIT, config->audit, opened->audit, err)) < 0)
+	for (size_t i = 0; r == 0 && i < ARRAY_LENGTH(file_settings); i++)
+		r = tell_file(front, file_settings[i].name, path_of(config, i), opened->files[i],
+			      err);
+	if (r < 0)
 		return r;
 	return link_send(front->socket, MESSAGE_APPLY, NULL, NULL, 0, -1, err);
 }

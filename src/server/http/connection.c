@@ -416,9 +416,8 @@ static void on_timer(evutil_socket_t fd, short what, void *argument)
 
 	if (connection->state != CONNECTION_OPEN && connection->state != CONNECTION_FLUSHING) {
 		lose(connection);
-	} else if (connection->state == CONNECTION_FLUSHING) {
-		look_at_output(connection);
-	} else if (!exchange && evbuffer_get_length(connection_output(connection)) > 0) {
+	} else if (connection->state == CONNECTION_FLUSHING ||
+		   (!exchange && evbuffer_get_length(connection_output(connection)) > 0)) {
 		look_at_output(connection);
 	} else if (!exchange) {
 		lose(connection); /* idle */
