@@ -43,6 +43,7 @@ static void session_free(struct session *session)
 	bytes_free(&session->checkpoints);
 	bytes_free(&session->policy);
 	bytes_free(&session->changed);
+	bytes_free(&session->later);
 	close_fd(&session->listing); /* of a branch that did not come to be */
 	free(session);
 }
@@ -622,7 +623,9 @@ static void steady(struct session *session)
 	} else {
 		drain_output(cell);
 		end_asked(session);
-		if (session->asker) {
+		if (session->later.length > 0) {
+			session_ask_again(session);
+		} else if (session->asker) {
 			session_answer(session);
 			session->restored = false;
 			bytes_clear(&session->lost);

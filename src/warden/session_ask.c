@@ -95,6 +95,7 @@ void session_forget_asker(struct client *client)
 		if (session->asker != client)
 			continue;
 		session->asker = NULL;
+		bytes_clear(&session->later);
 		/* Nobody knows its name. */
 		if (session->step == SESSION_OPENING) {
 			session_end_by_wish(session, "its client went away");
@@ -149,6 +150,25 @@ static int act(struct session *session, const struct frame *frame, enum session_
 	}
 }
 
+/* Nobody asked for it: its process ended between two runs. */
+static bool is_coming_back(const struct session *session)
+{
+	return !session->current &&
+	       (session->step == SESSION_CLEARING || session->step == SESSION_RESUMING);
+}
+
+void session_ask_again(struct session *session)
+{
+	autobytes fields = session->later;
+	struct frame frame = {MESSAGE_ACT, session->asked, bytes_span(&fields)};
+	struct client *client = session->asker;
+	struct error err = {0};
+
+	session->later = (struct bytes){0};
+	session->asker = NULL;
+	session_act(client, &frame, &err);
+}
+
 int session_act(struct client *client, const struct frame *frame, struct error *err)
 {
 	enum session_action action = (enum session_action)frame_number(frame, FIELD_ACTION);
@@ -167,8 +187,12 @@ int session_act(struct client *client, const struct frame *frame, struct error *
 	else if (session->asker)
 		r = refuse(&why, EBUSY, "session %s: something else was asked of it just now",
 			   session->id);
-	else if ((session->current || session->step != SESSION_STEADY) && action != SESSION_END &&
-		 action != SESSION_INTERRUPT)
+	else if (is_coming_back(session) && action != SESSION_END && action != SESSION_INTERRUPT) {
+		session->asker = client;
+		session->asked = frame->id;
+		r = bytes_append(&session->later, frame->body.data, frame->body.length);
+	} else if ((session->current || session->step != SESSION_STEADY) &&
+		   action != SESSION_END && action != SESSION_INTERRUPT)
 		r = refuse(&why, EBUSY, "session %s: a run goes on", session->id);
 	else {
 		session->asker = client;

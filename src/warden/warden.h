@@ -150,6 +150,7 @@ struct session {
 	} step;
 	struct client *asker; /* who waits for the answer to `asked`, or NULL */
 	uint64_t asked;
+	struct bytes later; /* fields: what is asked once it is back at its checkpoint */
 	enum checkpoint_choice choice; /* what it returns to */
 	char name[SESSION_NAME_BYTES_MAX + 1];
 	bool with_files;
@@ -416,6 +417,9 @@ void session_answer_failed(struct session *session, int number, const char *why)
 void session_named(struct session *session, const struct frame *frame);
 /* The client is gone: what it asked needs no answer. */
 void session_forget_asker(struct client *client);
+
+/* What was asked while it returned by itself, if anything was. */
+void session_ask_again(struct session *session);
 
 /* usage.c: what the kernel says of a cell, by cgroup or by sampling. */
 void usage_read(struct cell *cell);

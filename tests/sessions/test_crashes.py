@@ -116,15 +116,16 @@ shutil.copy('/bin/sh', 'hidden')
 os.chmod('hidden', 0o111)
 with open('code', 'w') as file: file.write(CODE)
 child = subprocess.Popen(['./hidden', 'code'])
-while not os.path.exists('alive'): time.sleep(0.01)
+while not (os.path.exists('alive') and os.path.exists('all')): time.sleep(0.01)
 assert not os.path.exists(f'/proc/{child.pid}')
 os._exit(7)
 """
 
 
 @pytest.mark.parametrize("code, count", [
-    ("while :; do echo > alive; done", 1),
-    ("echo 'while :; do echo > alive; done' > inner\n./hidden inner & ./hidden inner & sleep 1000", 4)])
+    ("echo > all\nwhile :; do echo > alive; done", 1),
+    ("echo 'while :; do echo > alive; done' > inner\n"
+     "./hidden inner & ./hidden inner & sleep 1000 & echo > all\nwait", 4)])
 def test_children_that_proc_does_not_show(session, code, count):
     """A program that may be run and not be read is nothing that its own kind may look into."""
     session.ok("x = 1")
@@ -149,6 +150,30 @@ def test_a_runner_that_dies_while_something_is_asked(session, call):
             session.call(call, name="typo")
     assert session.value("x, slow") == "(2, 0)"
     assert session.call("info")["ended"] == ""
+
+
+@pytest.mark.parametrize("call", ("checkpoint", "rollback", "undo", "fork"))
+def test_what_is_asked_while_it_returns_by_itself_waits(session, call):
+    """Its process ends between two runs, at any moment before and after the question."""
+    session.ok("import signal, subprocess\nx = 1")
+    session.call("checkpoint", name="before")
+    code = ("p = [subprocess.Popen(['sleep', '100']) for _ in range(10)]\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.02)")
+    named = {} if call == "undo" else {"name": "before"}
+    for turn in range(1, 13):
+        session.run(code)
+        time.sleep(0.012 + 0.002 * turn)
+        if call == "fork":
+            try:
+                for branch in session.fork():
+                    assert branch.value("x") == "1"
+                    branch.call("end")
+            except Refused as refused:  # it had been begun
+                assert str(refused) == "EINVAL: its process ended meanwhile"
+        else:
+            session.call(call, **named)
+        session.run("1")  # its process may end only now
+        assert session.value("x") == "1"
 
 
 @pytest.mark.parametrize("deaths", (2, 1000))
