@@ -22,6 +22,7 @@
 
 struct sample {
 	uint64_t memory_bytes, cpu_us, processes;
+	int64_t until_us; /* no process is looked at later; 0: without end */
 };
 
 static uint64_t proportional_bytes(pid_t pid)
@@ -69,7 +70,8 @@ static void sample_tree(pid_t pid, unsigned depth, bool is_init, struct sample *
 	autofile *children = NULL;
 	int child;
 
-	if (depth > SAMPLED_DEPTH_MAX || sample->processes > SAMPLED_PROCESSES_MAX)
+	if (depth > SAMPLED_DEPTH_MAX || sample->processes > SAMPLED_PROCESSES_MAX ||
+	    (sample->until_us && now_us() > sample->until_us))
 		return;
 	sample->cpu_us += cpu_us_of(pid);
 	if (!is_init) {
@@ -97,6 +99,10 @@ static struct sample take_sample(const struct cell *cell)
 	pid_t init = descriptors_pid(cell->init_pidfd);
 	pid_t main_process = descriptors_pid(cell->main_pidfd);
 
+	/* Hundreds of processes take seconds where they leave us little of the processors:
+	 * the run's time limit does not wait for that. */
+	if (cell->state == CELL_RUNNING)
+		sample.until_us = cell->started_us + (int64_t)cell->limits.time_ms * 1000;
 	/* Two trees: the main process is the keeper's child, orphans are init's. */
 	if (init > 0)
 		sample_tree(init, 0, true, &sample);
