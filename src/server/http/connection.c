@@ -308,6 +308,20 @@ void connection_proceed(struct connection *connection)
 			    BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
 
+void connection_send(struct connection *connection)
+{
+	struct evbuffer *output = connection_output(connection);
+	int fd = bufferevent_getfd(connection->buffers);
+
+	if (connection->is_tls || !(bufferevent_get_enabled(connection->buffers) & EV_WRITE))
+		return;
+	/* Only bufferevent itself takes from its output, which is frozen for others. What
+	 * fails is found by its own next attempt. */
+	evbuffer_unfreeze(output, 1);
+	(void)evbuffer_write(output, fd);
+	evbuffer_freeze(output, 1);
+}
+
 /* The output is nearly empty. */
 static void on_write(struct bufferevent *buffers, void *argument)
 {

@@ -117,6 +117,9 @@ void connection_look_again(struct connection *connection);
 struct evbuffer *connection_output(struct connection *connection);
 /* Puts more of a response's parts into the output, as much as there is room for. */
 void connection_pump(struct connection *connection);
+/* Sends what is in the output and fits into the socket, without a turn of the loop. Puts
+ * off what follows from it, so nothing is freed. */
+void connection_send(struct connection *connection);
 /* Looks after the output from now on. */
 void connection_watch_output(struct connection *connection);
 

@@ -395,6 +395,7 @@ void exchange_respond(struct exchange *exchange, unsigned status, const char *me
 	}
 	exchange_begin(exchange, status, media_type, (int64_t)taken.length);
 	put(exchange, taken.data, taken.length, true);
+	connection_send(exchange->connection);
 	exchange_end(exchange);
 }
 
