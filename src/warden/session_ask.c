@@ -191,8 +191,8 @@ int session_act(struct client *client, const struct frame *frame, struct error *
 		session->asker = client;
 		session->asked = frame->id;
 		r = bytes_append(&session->later, frame->body.data, frame->body.length);
-	} else if ((session->current || session->step != SESSION_STEADY) &&
-		   action != SESSION_END && action != SESSION_INTERRUPT)
+	} else if ((session->current || session->step != SESSION_STEADY) && action != SESSION_END &&
+		   action != SESSION_INTERRUPT)
 		r = refuse(&why, EBUSY, "session %s: a run goes on", session->id);
 	else {
 		session->asker = client;

@@ -150,7 +150,7 @@ struct session {
 	} step;
 	struct client *asker; /* who waits for the answer to `asked`, or NULL */
 	uint64_t asked;
-	struct bytes later; /* fields: what is asked once it is back at its checkpoint */
+	struct bytes later;            /* fields: what is asked once it is back at its checkpoint */
 	enum checkpoint_choice choice; /* what it returns to */
 	char name[SESSION_NAME_BYTES_MAX + 1];
 	bool with_files;
