@@ -38,6 +38,9 @@
 #define COLLECT_ENTRIES_MAX    10000      /* directory entries looked at */
 #define COLLECT_FILES_MAX      1000       /* files listed */
 #define COLLECT_TIME_MS        2000
+#define COLLECT_HERE_MS        5     /* what takes longer does not hold up the loop of many */
+#define ASIDE_THREADS_MAX      64    /* of an engine: what is done beside its loop */
+#define HOLD_TIME_MS           60000 /* to put something into a workspace, or to take it out */
 
 #define JSON_PART_BYTES (64 * KIB) /* a text of it that is converted as it is sent */
 #define SHOW_MS         20         /* between looks for what a run shows */

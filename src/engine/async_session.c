@@ -99,7 +99,7 @@ static void take_next(struct asking *asking)
 	ask_next(asking);
 }
 
-static int only_look(void *user, int workspace, struct error *err)
+static int only_look(void *user, int workspace, const struct deadline *deadline, struct error *err)
 {
 	return 0;
 }

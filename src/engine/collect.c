@@ -13,7 +13,6 @@
 
 #include "base/bounds.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -166,7 +165,7 @@ static bool over_bounds(struct walk *walk)
 		walk->cut = "more entries than are looked at";
 	else if (walk->files >= COLLECT_FILES_MAX)
 		walk->cut = "more files than are listed";
-	else if (now_us() > walk->collector->until_us)
+	else if (deadline_is_over(walk->collector->deadline))
 		walk->cut = "listing took too long";
 	return walk->cut != NULL;
 }

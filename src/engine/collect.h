@@ -3,6 +3,9 @@
 #ifndef EXECPY_ENGINE_COLLECT_H
 #define EXECPY_ENGINE_COLLECT_H
 
+#include "base/clock.h"
+
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,10 +26,34 @@ void workspace_leave(const struct workspace_identity *identity);
  * or another mount: a descriptor, or -1 and errno. */
 int workspace_open(int directory, const char *path, uint64_t flags);
 
+/* Until when something may go on, of now_us(). Another thread may end it earlier: then it
+ * stays over (-1). */
+struct deadline {
+	_Atomic int64_t until_us;
+};
+
+static inline void deadline_set(struct deadline *deadline, int64_t ms)
+{
+	int64_t before = atomic_load(&deadline->until_us);
+
+	if (before >= 0) /* else, or if it changes just now, it was stopped */
+		atomic_compare_exchange_strong(&deadline->until_us, &before, now_us() + ms * 1000);
+}
+
+static inline void deadline_stop(struct deadline *deadline)
+{
+	atomic_store(&deadline->until_us, -1);
+}
+
+static inline bool deadline_is_over(const struct deadline *deadline)
+{
+	return now_us() > atomic_load(&deadline->until_us);
+}
+
 struct collector {
-	int workspace;       /* a directory; stays the caller's */
-	uint64_t disk_bytes; /* a file that claims to be larger is refused */
-	int64_t until_us;    /* of now_us(): no entry is looked at later */
+	int workspace;                   /* a directory; stays the caller's */
+	uint64_t disk_bytes;             /* a file that claims to be larger is refused */
+	const struct deadline *deadline; /* no entry is looked at later */
 	/* Once an entry: its path beneath the workspace, raw bytes. Either fd >= 0, a
 	 * regular file of this size, open for reading, closed afterwards; or the
 	 * reason why it is not handed out. */

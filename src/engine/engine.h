@@ -6,6 +6,7 @@
 #include "base/bounds.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "engine/collect.h"
 #include "engine/execpy.h"
 #include "policy/finding.h"
 #include "policy/limits.h"
@@ -38,6 +39,7 @@ struct execpy_engine {
 	char why[ERROR_TEXT_MAX]; /* it is dead */
 	char cgroup_mode[8], cgroup_why[200];
 	uint64_t next_run;
+	unsigned asides; /* runs that threads have */
 	TAILQ_HEAD(, run) runs;
 	TAILQ_HEAD(, query) queries;
 	TAILQ_HEAD(, known_session) known; /* the one used longest ago is the first */
@@ -144,7 +146,7 @@ struct batch {
 	size_t judged; /* how many got their verdict */
 };
 
-enum run_state { RUN_LOOKING, RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_DONE };
+enum run_state { RUN_LOOKING, RUN_ACQUIRING, RUN_RUNNING, RUN_DRAINING, RUN_ASIDE, RUN_DONE };
 
 struct run {
 	struct execpy_engine *engine;
@@ -156,7 +158,8 @@ struct run {
 	struct execpy_result *result;
 	struct batch *batch; /* or NULL */
 	int mailbox, verdict, workspace, streams[3];
-	int64_t collect_until_us; /* its files are looked at */
+	struct deadline deadline; /* until when its files are looked at, or its hold is in use */
+	struct aside *aside;      /* of run_collect.c, or NULL: a thread has it */
 	uint64_t returned_bytes;  /* of their contents so far */
 	struct event *stream_events[3], *source_event, *patience;
 	struct bytes stdin_pending;
@@ -184,9 +187,10 @@ struct run {
 
 /* Something to be done with a session's workspace while no run goes on. */
 struct hold {
-	int (*use)(void *user, int workspace, struct error *err);
+	int (*use)(void *user, int workspace, const struct deadline *deadline, struct error *err);
 	void *user;
 	bool changes;        /* what is there afterwards is not a run's doing */
+	bool apart;          /* it may take long: not in the loop of many (async.h) */
 	struct error failed; /* what came of it; EPIPE without a text: nothing did */
 };
 
@@ -223,6 +227,13 @@ int run_ask(struct run *run, struct error *err);
 /* Its files are in the workspace: hands over what it is to do. */
 int run_ask_start(struct run *run, struct error *err);
 
+/* run_collect.c */
+/* Nothing of the cell acts any more, or it is held: looks at what is in the workspace, or
+ * does what the hold is for. run_finish() follows, at once or from the loop. */
+void run_collect(struct run *run);
+/* What a thread does of it is ended, which may take a piece of a file. */
+void run_collect_stop(struct run *run);
+
 /* run.c */
 /* What to do with a request beside running it. */
 struct run_purpose {
@@ -247,6 +258,7 @@ void run_pause(struct run *run);
 void run_resume(struct run *run);
 /* It is done, and not by the doing of its code: why. */
 void run_fail(struct run *run, const char *why);
+void run_finish(struct run *run);
 void run_free(struct run *run);
 /* async.c: its cell is there; it is done, which is told from the loop. */
 void async_note_start(struct run *run);
@@ -329,26 +341,28 @@ struct workspace_list {
 	unsigned entries;
 	char path[FILE_NAME_BYTES_MAX + 1];
 };
-int workspace_list(void *list, int workspace, struct error *err);
+int workspace_list(void *list, int workspace, const struct deadline *deadline, struct error *err);
 struct workspace_get {
 	const char *name; /* that request_check_name() has passed */
 	int fd;
 	uint64_t most; /* -EFBIG when it is larger; 0: any size */
 };
-int workspace_get(void *get, int workspace, struct error *err);
+int workspace_get(void *get, int workspace, const struct deadline *deadline, struct error *err);
 /* One is opened for reading. What is in it may change later: it is never to be mapped. */
 struct workspace_file {
 	const char *name; /* that request_check_name() has passed */
 	int fd;           /* the receiver's */
 	uint64_t size;    /* when it was opened */
 };
-int workspace_open_file(void *file, int workspace, struct error *err);
+int workspace_open_file(void *file, int workspace, const struct deadline *deadline,
+			struct error *err);
 /* These change it. A struct execpy_file, a name that was checked, and the descriptor of an
  * archive, which is read here and written by the last. */
-int workspace_put(void *file, int workspace, struct error *err);
-int workspace_delete(void *name, int workspace, struct error *err);
-int workspace_tar_in(void *fd, int workspace, struct error *err);
-int workspace_tar_out(void *fd, int workspace, struct error *err); /* changes nothing */
+int workspace_put(void *file, int workspace, const struct deadline *deadline, struct error *err);
+int workspace_delete(void *name, int workspace, const struct deadline *deadline, struct error *err);
+int workspace_tar_in(void *fd, int workspace, const struct deadline *deadline, struct error *err);
+int workspace_tar_out(void *fd, int workspace, const struct deadline *deadline,
+		      struct error *err); /* changes nothing */
 
 /* listing.c */
 /* -EBADMSG when it is not what listing_write() writes. An empty one is no error. */
@@ -397,7 +411,8 @@ bool imports_template(const char *name, void (*add)(void *user, const char *modu
 
 /* inputs.c */
 /* Puts the request's files into the workspace, before any user code runs. */
-int inputs_put_one(int workspace, const struct execpy_file *file, bool replace, struct error *err);
+int inputs_put_one(int workspace, const struct execpy_file *file, bool replace,
+		   const struct deadline *deadline, struct error *err);
 int inputs_put(struct run *run, struct error *err);
 
 /* files.c */
@@ -407,7 +422,10 @@ void files_add(struct run *run, const char *name, uint64_t size, int fd, const c
 /* By path, so that results can be compared. */
 /* In a session: what the run before left and is not there any more. */
 void files_add_deleted(struct run *run);
+/* Of those that were added: they are looked at anew. */
+void files_forget(struct run *run);
 void files_sort(struct execpy_result *result);
+void files_free(struct execpy_result *result);
 const char *files_media_type(const char *path);
 
 /* result.c */

@@ -8,7 +8,6 @@
 #include "engine/engine.h"
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "engine/json.h"
 
 #include <errno.h>
@@ -62,12 +61,12 @@ static void to_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[65])
 		snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* Reads at most `size` bytes with pread, until `until_us` (0: without end); each piece
+/* Reads at most `size` bytes with pread, until the deadline (NULL: without end); each piece
  * goes to the hash, to `to` (or -1) and to `content` (or NULL). */
-static int read_through(int fd, uint64_t size, int64_t until_us, char hex[65], int to,
-			struct bytes *content, struct error *err)
+static int read_through(int fd, uint64_t size, const struct deadline *deadline, char hex[65],
+			int to, struct bytes *content, struct error *err)
 {
-	static uint8_t piece[64 * 1024];
+	uint8_t piece[64 * 1024];
 	uint8_t digest[SHA256_DIGEST_SIZE];
 	struct sha256_ctx sha;
 	uint64_t done = 0;
@@ -83,7 +82,7 @@ static int read_through(int fd, uint64_t size, int64_t until_us, char hex[65], i
 			return fail(err, errno, "read");
 		if (r == 0)
 			break;
-		if (until_us && now_us() > until_us)
+		if (deadline && deadline_is_over(deadline))
 			return refuse(err, ETIME, "takes too long to read");
 		sha256_update(&sha, (size_t)r, piece);
 		for (ssize_t written = 0; to >= 0 && written < r;) {
@@ -110,7 +109,7 @@ int files_hash(int fd, char ret_hex[65], struct error *err)
 
 	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
 		return refuse(err, EINVAL, "not a regular file");
-	return read_through(fd, (uint64_t)info.st_size, 0, ret_hex, -1, NULL, err);
+	return read_through(fd, (uint64_t)info.st_size, NULL, ret_hex, -1, NULL, err);
 }
 
 void files_hash_bytes(struct span data, char ret_hex[65])
@@ -256,8 +255,8 @@ static bool as_before(struct run *run, const char *name, int fd, struct collecte
 	    before->changed_ns == (int64_t)info.st_ctim.tv_sec * 1000000000 + info.st_ctim.tv_nsec)
 		memcpy(file->sha256, before->sha256, sizeof file->sha256);
 	else
-		*ret_failed = read_through(fd, file->size, run->collect_until_us, file->sha256, -1,
-					   NULL, err);
+		*ret_failed =
+			read_through(fd, file->size, &run->deadline, file->sha256, -1, NULL, err);
 	if (*ret_failed < 0)
 		return false;
 	listing_add(&run->after, name, &info, file->sha256);
@@ -303,8 +302,8 @@ void files_add(struct run *run, const char *name, uint64_t size, int fd, const c
 	if (!file.refused && fd >= 0) {
 		/* Hash first: an input that did not change is not written out. */
 		if (!run->session)
-			r = read_through(fd, file.size, run->collect_until_us, file.sha256, -1,
-					 NULL, &err);
+			r = read_through(fd, file.size, &run->deadline, file.sha256, -1, NULL,
+					 &err);
 		if (r == 0 && unchanged(run, name, file.sha256)) {
 			free(file.path);
 			return;
@@ -317,9 +316,8 @@ void files_add(struct run *run, const char *name, uint64_t size, int fd, const c
 			r = arrival_begin(&arrival, request->out_directory, name, &err);
 		if (r == 0 && (arrival.fd >= 0 || request->return_files)) {
 			file.content.ceiling = RESPONSE_BYTES_MAX;
-			r = read_through(fd, file.size, run->collect_until_us, file.sha256,
-					 arrival.fd, request->return_files ? &file.content : NULL,
-					 &err);
+			r = read_through(fd, file.size, &run->deadline, file.sha256, arrival.fd,
+					 request->return_files ? &file.content : NULL, &err);
 		}
 		if (r == 0 && arrival.fd >= 0)
 			r = arrival_finish(&arrival, &err);
@@ -340,6 +338,31 @@ static int by_path(const void *a, const void *b)
 	const struct collected_file *one = a, *other = b;
 
 	return strcmp(one->path, other->path);
+}
+
+void files_free(struct execpy_result *result)
+{
+	for (size_t i = 0; i < result->file_count; i++) {
+		free(result->files[i].path);
+		free(result->files[i].refused);
+		bytes_free(&result->files[i].content);
+	}
+	free(result->files);
+	for (size_t i = 0; i < result->deleted_count; i++)
+		free(result->deleted[i]);
+	free(result->deleted);
+	result->files = NULL;
+	result->deleted = NULL;
+	result->file_count = result->deleted_count = 0;
+}
+
+void files_forget(struct run *run)
+{
+	files_free(run->result);
+	run->returned_bytes = 0;
+	listing_free(&run->after);
+	for (size_t i = 0; i < run->before.count; i++)
+		run->before.files[i].seen = false;
 }
 
 void files_sort(struct execpy_result *result)

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static int copy_into(int directory, const char *name, const struct execpy_file *file, bool replace,
-		     struct error *err)
+		     const struct deadline *deadline, struct error *err)
 {
 	mode_t mode = file->executable ? 0755 : 0644;
 	autofd to = -1;
@@ -32,7 +32,11 @@ static int copy_into(int directory, const char *name, const struct execpy_file *
 	if (to < 0)
 		return fail(err, errno, "file %s", file->name);
 	while ((r = sendfile(to, file->fd, &offset, 1 << 20)) > 0)
-		;
+		if (deadline && deadline_is_over(deadline)) {
+			errno = ETIME;
+			r = -1;
+			break;
+		}
 	/* The caller's umask is not the cell's. */
 	if (r < 0 || fchmod(to, mode) < 0) {
 		fail(err, errno, "file %s", file->name);
@@ -57,7 +61,8 @@ static int enter(int directory, const char *name, struct error *err)
 }
 
 /* request_take() has seen that the name stays in the workspace. */
-int inputs_put_one(int workspace, const struct execpy_file *file, bool replace, struct error *err)
+int inputs_put_one(int workspace, const struct execpy_file *file, bool replace,
+		   const struct deadline *deadline, struct error *err)
 {
 	autofd directory = fcntl(workspace, F_DUPFD_CLOEXEC, 3);
 	char path[FILE_NAME_BYTES_MAX + 1], *at = path, *slash;
@@ -76,7 +81,7 @@ int inputs_put_one(int workspace, const struct execpy_file *file, bool replace, 
 		directory = next;
 		at = slash + 1;
 	}
-	return copy_into(directory, at, file, replace, err);
+	return copy_into(directory, at, file, replace, deadline, err);
 }
 
 int inputs_put(struct run *run, struct error *err)
@@ -86,7 +91,7 @@ int inputs_put(struct run *run, struct error *err)
 
 	for (size_t i = 0; i < run->request->file_count && r == 0; i++)
 		r = inputs_put_one(run->workspace, &run->request->files[i], run->session != NULL,
-				   err);
+				   NULL, err);
 	workspace_leave(&own);
 	return r;
 }

@@ -468,15 +468,7 @@ void execpy_result_free(struct execpy_result *result)
 		return;
 	for (size_t i = 0; i < 2; i++)
 		capture_free(&result->output[i]);
-	for (size_t i = 0; i < result->file_count; i++) {
-		free(result->files[i].path);
-		free(result->files[i].refused);
-		bytes_free(&result->files[i].content);
-	}
-	free(result->files);
-	for (size_t i = 0; i < result->deleted_count; i++)
-		free(result->deleted[i]);
-	free(result->deleted);
+	files_free(result);
 	bytes_free(&result->lost);
 	verdict_free(&result->verdict);
 	free(result->files_cut);

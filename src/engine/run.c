@@ -6,6 +6,8 @@
  *   RUNNING ── the warden told the ending ──▶ DRAINING
  *   DRAINING ── both streams at their end; files collected ──▶ DONE
  *
+ * Where others wait for the loop, what takes long of the last step is done beside it: ASIDE.
+ *
  * Most runs begin with ACQUIRING: only the first in a session has to look. What is asked
  * for is in run_ask.c. The guest's bytes come over its own pipes. When
  * the ending is told nothing of the cell can act any more, so the pipes have an end
@@ -53,7 +55,7 @@ static void end_query(struct run *run)
 	bytes_free(&run->query.answer);
 }
 
-static void finish(struct run *run)
+void run_finish(struct run *run)
 {
 	if (run->state == RUN_DONE)
 		return;
@@ -79,6 +81,7 @@ static void finish(struct run *run)
 
 void run_fail(struct run *run, const char *why)
 {
+	run_collect_stop(run);
 	snprintf(run->result->internal, sizeof run->result->internal, "%s", why);
 	run->ending = ENDING_FAILED;
 	/* Its limits and policy are not known yet: no result can be made of it. */
@@ -86,7 +89,7 @@ void run_fail(struct run *run, const char *why)
 		run->refused = true;
 		run->refused_for = run->cancelled ? ECANCELED : EPIPE;
 	}
-	finish(run);
+	run_finish(run);
 }
 
 static void say(struct run *run, enum message type, enum field_name name, uint64_t number)
@@ -119,39 +122,11 @@ void run_cancel(struct run *run)
 		run_fail(run, "it was cancelled");
 }
 
-static void add_file(void *user, const char *path, uint64_t size, int fd, const char *reason)
-{
-	files_add(user, path, size, fd, reason);
-}
-
-static void collect(struct run *run)
-{
-	const int64_t until_us = now_us() + COLLECT_TIME_MS * 1000;
-	const struct collector collector = {
-		.workspace = run->workspace,
-		.disk_bytes = run->result->limits.disk_bytes,
-		.until_us = until_us,
-		.add = add_file,
-		.user = run,
-	};
-	const char *cut;
-
-	run->collect_until_us = until_us;
-	cut = collect_workspace(&collector);
-	if (cut)
-		run->result->files_cut = strdup(cut);
-	else if (run->session)
-		files_add_deleted(run);
-	run->listed = run->session && !cut;
-	files_sort(run->result);
-}
-
 static void collect_if_drained(struct run *run)
 {
 	if (run->state != RUN_DRAINING || run->streams[1] >= 0 || run->streams[2] >= 0)
 		return;
-	collect(run);
-	finish(run);
+	run_collect(run);
 }
 
 static void end_stream(struct run *run, int which)
@@ -383,22 +358,6 @@ void run_resume(struct run *run)
 	collect_if_drained(run);
 }
 
-/* No code: the workspace is somebody's for a moment. */
-static void use_workspace(struct run *run)
-{
-	struct workspace_identity own = workspace_enter(run->workspace);
-	struct hold *hold = run->hold;
-
-	if (hold->use(hold->user, run->workspace, &hold->failed) == 0)
-		hold->failed.number = 0;
-	workspace_leave(&own);
-	/* What was done is not the next run's doing. */
-	if (hold->changes)
-		collect(run);
-	run->ended = true;
-	finish(run);
-}
-
 /* The fields of an ending that are text: what the watch saw. */
 static bool take_report(struct execpy_result *result, const struct field *field)
 {
@@ -480,7 +439,7 @@ static void on_ended(struct run *run, const struct frame *frame)
 	}
 	stop_input(run);
 	if (run->state == RUN_ACQUIRING) {
-		finish(run);
+		run_finish(run);
 		return;
 	}
 	run->state = RUN_DRAINING;
@@ -527,7 +486,8 @@ static void on_cell(struct run *run, const struct frame *frame, int *fds, size_t
 		listing_read(fds[CELL_FD_LISTING], &run->before, &err);
 	err = (struct error){0};
 	if (run->hold) {
-		use_workspace(run);
+		run->ended = true;
+		run_collect(run);
 		return;
 	}
 	if (ended) { /* nothing has to be waited for */
@@ -562,6 +522,8 @@ void run_message(struct run *run, const struct frame *frame, int *fds, size_t co
 	autofree char *text = NULL;
 	struct error err = {0};
 
+	if (run->state == RUN_ASIDE)
+		return; /* its ending is known; a hold has none */
 	switch (frame->type) {
 	case MESSAGE_CELL:
 		on_cell(run, frame, fds, count);

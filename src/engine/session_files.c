@@ -108,7 +108,7 @@ static int list_directory(struct workspace_list *list, int parent, const char *n
 	return r;
 }
 
-int workspace_list(void *list, int workspace, struct error *err)
+int workspace_list(void *list, int workspace, const struct deadline *deadline, struct error *err)
 {
 	return list_directory(list, workspace, ".", 0, 0, err);
 }
@@ -125,9 +125,9 @@ int execpy_session_files(struct execpy_engine *engine, const char *id,
 
 /* --- one file ---------------------------------------------------------------------- */
 
-int workspace_put(void *file, int workspace, struct error *err)
+int workspace_put(void *file, int workspace, const struct deadline *deadline, struct error *err)
 {
-	return inputs_put_one(workspace, file, true, err);
+	return inputs_put_one(workspace, file, true, deadline, err);
 }
 
 int execpy_session_put(struct execpy_engine *engine, const char *id, const struct execpy_file *file,
@@ -158,7 +158,8 @@ static int open_regular(int workspace, const char *name, struct stat *info, stru
 	return take_fd(&fd);
 }
 
-int workspace_open_file(void *user, int workspace, struct error *err)
+int workspace_open_file(void *user, int workspace, const struct deadline *deadline,
+			struct error *err)
 {
 	struct workspace_file *file = user;
 	struct stat info;
@@ -170,7 +171,7 @@ int workspace_open_file(void *user, int workspace, struct error *err)
 	return 0;
 }
 
-int workspace_get(void *user, int workspace, struct error *err)
+int workspace_get(void *user, int workspace, const struct deadline *deadline, struct error *err)
 {
 	const struct workspace_get *get = user;
 	struct stat info;
@@ -203,7 +204,7 @@ int execpy_session_get(struct execpy_engine *engine, const char *id, const char 
 	return r < 0 ? r : session_hold(engine, id, &hold, (struct error *)error);
 }
 
-int workspace_delete(void *user, int workspace, struct error *err)
+int workspace_delete(void *user, int workspace, const struct deadline *deadline, struct error *err)
 {
 	char part[NAME_MAX + 1];
 	autofd parent = open_parent(workspace, user, part, err);
@@ -228,7 +229,7 @@ int execpy_session_delete(struct execpy_engine *engine, const char *id, const ch
 	return r < 0 ? r : session_hold(engine, id, &hold, (struct error *)error);
 }
 
-static int use_rename(void *user, int workspace, struct error *err)
+static int use_rename(void *user, int workspace, const struct deadline *deadline, struct error *err)
 {
 	const char *const *names = user;
 	char from[NAME_MAX + 1], to[NAME_MAX + 1];

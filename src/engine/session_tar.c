@@ -56,19 +56,19 @@ struct out {
 	struct error *err;
 	int r;
 	uint64_t left; /* bytes: holes take no room in the workspace, but here */
-	int64_t until_us;
+	const struct deadline *deadline;
 };
 
 static int write_content(struct out *out, int fd, uint64_t size, const char *name)
 {
-	static uint8_t piece[PIECE_BYTES];
+	uint8_t piece[PIECE_BYTES];
 	uint64_t at = 0;
 
 	while (at < size) {
 		size_t wanted = size - at < sizeof piece ? (size_t)(size - at) : sizeof piece;
 		ssize_t r;
 
-		if (now_us() > out->until_us)
+		if (deadline_is_over(out->deadline))
 			return refuse(out->err, E2BIG, "archive: it took too long");
 		r = pread(fd, piece, wanted, (off_t)at);
 		if (r < 0 && errno == EINTR)
@@ -115,11 +115,10 @@ static void write_file(void *user, const char *path, uint64_t size, int fd, cons
 
 static int write_workspace(struct out *out, int workspace, struct error *err)
 {
-	const int64_t until_us = now_us() + (int64_t)WARDEN_TAKES_MS * 1000;
 	const struct collector collector = {
 		.workspace = workspace,
 		.disk_bytes = UINT64_MAX,
-		.until_us = until_us,
+		.deadline = out->deadline,
 		.add = write_file,
 		.user = out,
 	};
@@ -127,16 +126,15 @@ static int write_workspace(struct out *out, int workspace, struct error *err)
 
 	out->err = err;
 	out->left = TAR_BYTES_MAX;
-	out->until_us = until_us;
 	cut = collect_workspace(&collector);
 	if (out->r == 0 && cut)
 		out->r = refuse(err, E2BIG, "archive: %s", cut);
 	return out->r;
 }
 
-int workspace_tar_out(void *fd, int workspace, struct error *err)
+int workspace_tar_out(void *fd, int workspace, const struct deadline *deadline, struct error *err)
 {
-	struct out out = {.archive = archive_write_new()};
+	struct out out = {.archive = archive_write_new(), .deadline = deadline};
 	locale_t before = begin_utf8();
 	int r = -ENOMEM;
 
@@ -186,12 +184,15 @@ static int plain_name(const char *given, char name[FILE_NAME_BYTES_MAX + 1], str
 	return request_check_name(name, err);
 }
 
-static int read_content(struct archive *archive, int fd, const char *name, struct error *err)
+static int read_content(struct archive *archive, int fd, const char *name,
+			const struct deadline *deadline, struct error *err)
 {
-	static uint8_t piece[PIECE_BYTES];
+	uint8_t piece[PIECE_BYTES];
 	la_ssize_t r;
 
-	while ((r = archive_read_data(archive, piece, sizeof piece)) > 0)
+	while ((r = archive_read_data(archive, piece, sizeof piece)) > 0) {
+		if (deadline_is_over(deadline))
+			return refuse(err, ETIME, "archive: it took too long");
 		for (la_ssize_t done = 0; done < r;) {
 			ssize_t w = write(fd, piece + done, (size_t)(r - done));
 
@@ -200,6 +201,7 @@ static int read_content(struct archive *archive, int fd, const char *name, struc
 			if (w > 0)
 				done += w;
 		}
+	}
 	return r < 0 ? archive_failed(archive, "archive", err) : 0;
 }
 
@@ -242,7 +244,7 @@ static int make_way(int workspace, const char *name, bool all, struct error *err
 }
 
 static int take_file(struct archive *archive, struct archive_entry *entry, int workspace,
-		     const char *name, struct error *err)
+		     const char *name, const struct deadline *deadline, struct error *err)
 {
 	const char *slash = strrchr(name, '/');
 	char above[FILE_NAME_BYTES_MAX + 1] = ".";
@@ -264,7 +266,7 @@ static int take_file(struct archive *archive, struct archive_entry *entry, int w
 	fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return fail(err, errno, "archive: %s", name);
-	r = read_content(archive, fd, name, err);
+	r = read_content(archive, fd, name, deadline, err);
 	if (r < 0)
 		unlinkat(parent, name, 0); /* no half of it stays */
 	if (r == 0 && fchmod(fd, archive_entry_perm(entry) & 0111 ? 0755 : 0644) < 0)
@@ -273,7 +275,7 @@ static int take_file(struct archive *archive, struct archive_entry *entry, int w
 }
 
 static int take_entry(struct archive *archive, struct archive_entry *entry, int workspace,
-		      struct error *err)
+		      const struct deadline *deadline, struct error *err)
 {
 	const char *given = archive_entry_pathname(entry);
 	char name[FILE_NAME_BYTES_MAX + 1];
@@ -290,10 +292,11 @@ static int take_entry(struct archive *archive, struct archive_entry *entry, int 
 		return r;
 	if (archive_entry_filetype(entry) == AE_IFDIR)
 		return make_way(workspace, name, true, err);
-	return take_file(archive, entry, workspace, name, err);
+	return take_file(archive, entry, workspace, name, deadline, err);
 }
 
-static int read_archive(struct archive *archive, int workspace, struct error *err)
+static int read_archive(struct archive *archive, int workspace, const struct deadline *deadline,
+			struct error *err)
 {
 	struct archive_entry *entry;
 	unsigned count = 0;
@@ -304,13 +307,13 @@ static int read_archive(struct archive *archive, int workspace, struct error *er
 		r = ++count > COLLECT_ENTRIES_MAX
 			    ? refuse(err, E2BIG, "archive: more than %d entries",
 				     COLLECT_ENTRIES_MAX)
-			    : take_entry(archive, entry, workspace, err);
+			    : take_entry(archive, entry, workspace, deadline, err);
 	if (r == 0 && got != ARCHIVE_EOF)
 		return archive_failed(archive, "archive", err);
 	return r;
 }
 
-int workspace_tar_in(void *fd, int workspace, struct error *err)
+int workspace_tar_in(void *fd, int workspace, const struct deadline *deadline, struct error *err)
 {
 	struct archive *archive = archive_read_new();
 	locale_t before = begin_utf8();
@@ -322,7 +325,7 @@ int workspace_tar_in(void *fd, int workspace, struct error *err)
 		 archive_read_open_fd(archive, *(const int *)fd, PIECE_BYTES) != ARCHIVE_OK)
 		r = archive_failed(archive, "archive", err);
 	else
-		r = read_archive(archive, workspace, err);
+		r = read_archive(archive, workspace, deadline, err);
 	archive_read_free(archive);
 	end_utf8(before);
 	return r;

@@ -155,7 +155,7 @@ static const int allowed[] = {
 #define REFUSED         (SECCOMP_RET_ERRNO | EPERM)
 
 /* Memory that is or becomes executable; limits that are set; requests of ioctl and prctl
- * other than a few. Each begins with the call's number loaded, and ends. */
+ * other than a few; processes. Each begins with the call's number loaded, and ends. */
 static const struct sock_filter on_mmap[] = {
 	LOAD(ARGUMENT(2)),
 	BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
@@ -188,6 +188,23 @@ static const struct sock_filter on_prctl[] = {
 	RETURN(REFUSED),
 };
 
+/* A thread, as glibc makes it, and nothing else that clone() can make. */
+#define THREAD_FLAGS                                                                        \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | \
+	 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+
+static const struct sock_filter on_clone[] = {
+	LOAD(ARGUMENT(0)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THREAD_FLAGS, 0, 1),
+	RETURN(SECCOMP_RET_ALLOW),
+	RETURN(REFUSED),
+};
+
+/* Its flags are in memory, out of a filter's sight: glibc falls back to clone(). */
+static const struct sock_filter on_clone3[] = {
+	RETURN(SECCOMP_RET_ERRNO | ENOSYS),
+};
+
 static const struct {
 	int call;
 	const struct sock_filter *code;
@@ -198,6 +215,8 @@ static const struct {
 	{SYS_prlimit64, on_prlimit, ARRAY_LENGTH(on_prlimit)},
 	{SYS_ioctl, on_ioctl, ARRAY_LENGTH(on_ioctl)},
 	{SYS_prctl, on_prctl, ARRAY_LENGTH(on_prctl)},
+	{SYS_clone, on_clone, ARRAY_LENGTH(on_clone)},
+	{SYS_clone3, on_clone3, ARRAY_LENGTH(on_clone3)},
 };
 
 #define FILTER_LENGTH_MAX 400
@@ -251,7 +270,8 @@ static int install_filter(struct error *err)
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
 		return refuse(err, EPROTO, "confine: the seccomp filter is not there");
 	if (syscall(SYS_socket, 0, 0, 0) != -1 || errno != EPERM ||
-	    syscall(SYS_ptrace, -1, 0, 0, 0) != -1 || errno != EPERM)
+	    syscall(SYS_ptrace, -1, 0, 0, 0) != -1 || errno != EPERM ||
+	    syscall(SYS_clone, CLONE_THREAD, 0, 0, 0, 0) != -1 || errno != EPERM)
 		return refuse(err, EPROTO, "confine: the seccomp filter does not refuse");
 	return 0;
 }

@@ -24,6 +24,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -224,6 +225,8 @@ static int prepare(struct process *process, struct error *err)
 	fcntl(LINK_SOCKET, F_SETFD, FD_CLOEXEC);
 	if (close_range(LINK_SOCKET + 1, ~0U, 0) < 0)
 		return fail(err, errno, "server: close inherited descriptors");
+	/* What threads allocate the loop frees: one place for all of it keeps the least. */
+	mallopt(M_ARENA_MAX, 1);
 	signal(SIGPIPE, SIG_IGN);
 	allow_many_descriptors();
 	while (!process->apply && !process->gone)

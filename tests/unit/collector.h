@@ -111,10 +111,11 @@ static void collector_add(void *user, const char *path, uint64_t size, int fd, c
 /* Collects `directory`, -1 for none, with these bounds. */
 static void collector_run_for(int directory, uint64_t disk_bytes, int64_t time_us)
 {
+	const struct deadline deadline = {now_us() + time_us};
 	const struct collector collector = {
 		.workspace = directory,
 		.disk_bytes = disk_bytes,
-		.until_us = now_us() + time_us,
+		.deadline = &deadline,
 		.add = collector_add,
 	};
 	struct record *records = collected.records;

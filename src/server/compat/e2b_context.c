@@ -280,10 +280,11 @@ static bool use(struct e2b_context *context, struct async async)
 	return context->run != NULL;
 }
 
-static bool hold(struct e2b_context *context, int (*with)(void *, int, struct error *),
-		 bool changes)
+static bool hold(struct e2b_context *context,
+		 int (*with)(void *, int, const struct deadline *, struct error *), bool changes)
 {
-	context->hold = (struct hold){.use = with, .user = &context->archive, .changes = changes};
+	context->hold = (struct hold){
+		.use = with, .user = &context->archive, .changes = changes, .apart = true};
 	return use(context, (struct async){.hold = &context->hold});
 }
 

@@ -90,14 +90,13 @@ static struct file_call *new_call(struct exchange *exchange, bool named)
 	return files;
 }
 
-static void hold(struct file_call *files, int (*use)(void *, int, struct error *), void *what,
-		 bool changes)
+static void hold(struct file_call *files, struct hold hold)
 {
 	struct rest_call *call = &files->call;
 	const struct async async = {
 		.session = call->session, .hold = &call->hold, .done = on_held, .user = files};
 
-	call->hold = (struct hold){.use = use, .user = what, .changes = changes};
+	call->hold = hold;
 	rest_begin(call, NULL, &async);
 }
 
@@ -127,7 +126,7 @@ void rest_list_files(struct exchange *exchange)
 	emit_begin_array(&files->json);
 	files->list = (struct workspace_list){.tell = tell_file, .user = files};
 	files->answer = end_list;
-	hold(files, workspace_list, &files->list, false);
+	hold(files, (struct hold){.use = workspace_list, .user = &files->list});
 }
 
 /* --- one file ---------------------------------------------------------------------- */
@@ -219,7 +218,7 @@ void rest_get_file(struct exchange *exchange)
 		return;
 	files->file.name = files->path;
 	files->answer = give_file;
-	hold(files, workspace_open_file, &files->file, false);
+	hold(files, (struct hold){.use = workspace_open_file, .user = &files->file});
 }
 
 void rest_put_file(struct exchange *exchange)
@@ -229,7 +228,9 @@ void rest_put_file(struct exchange *exchange)
 	if (!files)
 		return;
 	files->put = (struct execpy_file){.name = files->path, .fd = exchange_body_file(exchange)};
-	hold(files, workspace_put, &files->put, true);
+	hold(files,
+	     (struct hold){
+		     .use = workspace_put, .user = &files->put, .changes = true, .apart = true});
 }
 
 void rest_delete_file(struct exchange *exchange)
@@ -237,7 +238,8 @@ void rest_delete_file(struct exchange *exchange)
 	struct file_call *files = new_call(exchange, true);
 
 	if (files)
-		hold(files, workspace_delete, files->path, true);
+		hold(files,
+		     (struct hold){.use = workspace_delete, .user = files->path, .changes = true});
 }
 
 /* --- all of them -------------------------------------------------------------------- */
@@ -280,7 +282,8 @@ void rest_get_tar(struct exchange *exchange)
 		return;
 	}
 	files->answer = give_archive;
-	hold(files, workspace_tar_out, &files->archive, false);
+	hold(files,
+	     (struct hold){.use = workspace_tar_out, .user = &files->archive, .apart = true});
 }
 
 void rest_put_tar(struct exchange *exchange)
@@ -294,5 +297,8 @@ void rest_put_tar(struct exchange *exchange)
 		rest_problem(&files->call, 503, "archive: %s", strerror(errno));
 		return;
 	}
-	hold(files, workspace_tar_in, &files->archive, true);
+	hold(files, (struct hold){.use = workspace_tar_in,
+				  .user = &files->archive,
+				  .changes = true,
+				  .apart = true});
 }
