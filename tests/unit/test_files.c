@@ -58,6 +58,7 @@ static void begin(struct fixture *fixture)
 	assert_non_null(fixture->result);
 	fixture->run.request = &fixture->request;
 	fixture->run.result = fixture->result;
+	deadline_set(&fixture->run.deadline, 60000);
 }
 
 /* Hands over one file; -1 for `fd` means none. Returns what was kept, or NULL. */
@@ -197,6 +198,41 @@ static void reading_stops_at_the_announced_size(void **state)
 	execpy_result_free(fixture.result);
 }
 
+/* What was not finished is begun anew: nothing of it is told twice. */
+static void what_is_forgotten_was_never_there(void **state)
+{
+	struct fixture fixture;
+	autofd fd = file_of("abc");
+
+	begin(&fixture);
+	fixture.request.return_files = true;
+	assert_non_null(add(&fixture, text_of("a"), 3, fd, NULL));
+	assert_non_null(add(&fixture, text_of("b"), 0, -1, "is a symbolic link"));
+	assert_int_equal(fixture.run.returned_bytes, 3);
+	files_forget(&fixture.run);
+	assert_int_equal(fixture.run.returned_bytes, 0);
+	assert_int_equal(fixture.result->file_count, 0);
+	assert_string_equal(add(&fixture, text_of("a"), 3, fd, NULL)->sha256, SHA_OF_ABC);
+	execpy_result_free(fixture.result);
+}
+
+static void a_deadline_that_is_stopped_stays_over(void **state)
+{
+	struct fixture fixture;
+	autofd fd = file_of("abc");
+	const struct collected_file *file;
+
+	begin(&fixture);
+	assert_false(deadline_is_over(&fixture.run.deadline));
+	deadline_stop(&fixture.run.deadline);
+	deadline_set(&fixture.run.deadline, 60000);
+	assert_true(deadline_is_over(&fixture.run.deadline));
+	file = add(&fixture, text_of("a"), 3, fd, NULL);
+	assert_non_null(file);
+	assert_string_equal(file->refused, "takes too long to read");
+	execpy_result_free(fixture.result);
+}
+
 static void refusals_carry_no_content(void **state)
 {
 	struct fixture fixture;
@@ -326,6 +362,8 @@ int main(void)
 		cmocka_unit_test(odd_names_are_shown_escaped),
 		cmocka_unit_test(changes_are_told_by_content),
 		cmocka_unit_test(reading_stops_at_the_announced_size),
+		cmocka_unit_test(what_is_forgotten_was_never_there),
+		cmocka_unit_test(a_deadline_that_is_stopped_stays_over),
 		cmocka_unit_test(refusals_carry_no_content),
 		cmocka_unit_test(writes_out_beneath_and_through_no_link),
 		cmocka_unit_test(names_cannot_leave_the_directory),
