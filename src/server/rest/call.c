@@ -56,12 +56,13 @@ void rest_call_free(struct rest_call *call)
 	if (!call)
 		return;
 	TAILQ_REMOVE(&call->rest->calls, call, entry);
-	if (call->release)
-		call->release(call);
+	/* First of all: a thread may be at work with what is released then. */
 	if (call->ran_as)
 		rest_abandon(call->rest, call->tenant, call->ran_as, &call->ask, call->run);
 	else
 		async_abandon(call->run);
+	if (call->release)
+		call->release(call);
 	owned_abandon(call->asking, &call->room);
 	report_abandon(call->reporting);
 	for (; call->slots > 0; call->slots--)
