@@ -57,6 +57,7 @@ void session_answer_failed(struct session *session, int number, const char *why)
 	struct client *client = session->asker;
 
 	session->asker = NULL;
+	bytes_clear(&session->later);
 	if (client)
 		client_say_failed(client, session->asked, number, why);
 }

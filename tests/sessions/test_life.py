@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of a daemon: who may use them, how long they live, and what is left of them."""
+import json
 import struct
 import threading
 import time
@@ -29,6 +30,24 @@ def test_from_another_engine(daemon, attach):
     with pytest.raises(Refused) as refused:
         seen.run("x")
     assert refused.value.errno == "EIDRM" and "ended by its client" in refused.value.text
+
+
+def test_a_question_behind_that_of_one_who_left(daemon, attach):
+    """He asked to return to what is not there, while a checkpoint is made that takes long."""
+    one, other = attach(daemon), attach(daemon)
+    session = one.open(policy="open")
+    session.ok("import os, time\nslow = 0\nos.register_at_fork(before=lambda: time.sleep(slow))")
+    session.ok("slow = 1")
+    one.process.stdin.write(json.dumps(
+        {"call": "rollback", "id": session.id, "name": "typo"}).encode() + b"\n")
+    one.process.stdin.flush()
+    time.sleep(0.3)
+    one.process.kill()
+    time.sleep(0.1)
+    seen = Session(other, {"id": session.id})
+    seen.call("undo")
+    assert seen.value("slow") == "0"
+    seen.call("end")
 
 
 def test_list_and_info(daemon, attach):
