@@ -135,6 +135,7 @@
 #define HTTP_FILE_STEP_BYTES     (64 * KIB)  /* of a file, read at once */
 #define HTTP_LINGER_MS           1000        /* for what a refused client still sends */
 #define HTTP_ACCEPT_AGAIN_MS     200         /* after a descriptor was not to be had for a client */
+#define HTTP_PEER_FIRST_MS       1           /* a client nearby has told by then */
 #define HTTP_PEER_LOOK_MS        20          /* between looks whether half an end is a whole one */
 #define EXCHANGE_HIGH_BYTES      (256 * KIB) /* unsent: whoever writes pauses */
 #define EXCHANGE_LOW_BYTES       (64 * KIB)  /* and goes on */

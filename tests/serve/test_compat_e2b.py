@@ -198,6 +198,7 @@ def test_many_wait_for_the_same_context(compat, client):
 
 
 def test_whoever_goes_away_while_it_opens(compat, client):
+    assert client.value("1") == "1"  # makes the default one
     before = client.get("/contexts").json
     for _ in range(5):
         other = CompatClient(compat.port)

@@ -382,7 +382,7 @@ static void on_end(struct connection *connection)
 		return;
 	}
 	evbuffer_add(connection_output(connection), interim, sizeof interim - 1);
-	set_timer(connection, HTTP_PEER_LOOK_MS);
+	set_timer(connection, HTTP_PEER_FIRST_MS);
 }
 
 /* Whether the client has closed both sides, as far as the kernel knows by now. */
