@@ -9,7 +9,7 @@
 #| [control]
 #| kind = "plain"
 #| supervisor = true
-#| status = [-9, -1, -2, -3, -6, -15]
+#| status = "signal"
 #| linger = 0.5
 #| verdicts = {sent = "DID", after = "DID"}
 import signal
