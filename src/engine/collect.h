@@ -45,9 +45,10 @@ static inline void deadline_stop(struct deadline *deadline)
 	atomic_store(&deadline->until_us, -1);
 }
 
+/* NULL: never. */
 static inline bool deadline_is_over(const struct deadline *deadline)
 {
-	return now_us() > atomic_load(&deadline->until_us);
+	return deadline && now_us() > atomic_load(&deadline->until_us);
 }
 
 struct collector {

@@ -258,6 +258,7 @@ void run_pause(struct run *run);
 void run_resume(struct run *run);
 /* It is done, and not by the doing of its code: why. */
 void run_fail(struct run *run, const char *why);
+/* It is done, and all that there will be of it is in its result. */
 void run_finish(struct run *run);
 void run_free(struct run *run);
 /* async.c: its cell is there; it is done, which is told from the loop. */
@@ -419,11 +420,11 @@ int inputs_put(struct run *run, struct error *err);
 int files_hash(int fd, char ret_hex[65], struct error *err);
 void files_hash_bytes(struct span data, char ret_hex[65]);
 void files_add(struct run *run, const char *name, uint64_t size, int fd, const char *reason);
-/* By path, so that results can be compared. */
 /* In a session: what the run before left and is not there any more. */
 void files_add_deleted(struct run *run);
 /* Of those that were added: they are looked at anew. */
 void files_forget(struct run *run);
+/* By path, so that results can be compared. */
 void files_sort(struct execpy_result *result);
 void files_free(struct execpy_result *result);
 const char *files_media_type(const char *path);

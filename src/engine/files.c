@@ -82,7 +82,7 @@ static int read_through(int fd, uint64_t size, const struct deadline *deadline, 
 			return fail(err, errno, "read");
 		if (r == 0)
 			break;
-		if (deadline && deadline_is_over(deadline))
+		if (deadline_is_over(deadline))
 			return refuse(err, ETIME, "takes too long to read");
 		sha256_update(&sha, (size_t)r, piece);
 		for (ssize_t written = 0; to >= 0 && written < r;) {

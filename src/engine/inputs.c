@@ -31,19 +31,17 @@ static int copy_into(int directory, const char *name, const struct execpy_file *
 	to = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (to < 0)
 		return fail(err, errno, "file %s", file->name);
-	while ((r = sendfile(to, file->fd, &offset, 1 << 20)) > 0)
-		if (deadline && deadline_is_over(deadline)) {
-			errno = ETIME;
-			r = -1;
-			break;
-		}
+	while ((r = sendfile(to, file->fd, &offset, 1 << 20)) > 0 && !deadline_is_over(deadline))
+		;
 	/* The caller's umask is not the cell's. */
-	if (r < 0 || fchmod(to, mode) < 0) {
+	if (r == 0 && fchmod(to, mode) == 0)
+		return 0;
+	if (r > 0)
+		refuse(err, E2BIG, "file %s: it took too long", file->name);
+	else
 		fail(err, errno, "file %s", file->name);
-		unlinkat(directory, name, 0); /* no half of it stays */
-		return -err->number;
-	}
-	return 0;
+	unlinkat(directory, name, 0); /* no half of it stays */
+	return -err->number;
 }
 
 /* The directory of this name beneath another: its descriptor, or negative. */

@@ -22,7 +22,8 @@ struct aside {
 	struct run *run;
 	pthread_t thread;
 	struct event *event;
-	int done; /* an eventfd */
+	int done;    /* an eventfd */
+	bool is_use; /* what the hold is for is yet to be done */
 };
 
 static void add_file(void *user, const char *path, uint64_t size, int fd, const char *reason)
@@ -75,7 +76,7 @@ static void *work(void *argument)
 	struct run *run = aside->run;
 	const uint64_t one = 1;
 
-	if (run->hold && run->hold->apart)
+	if (aside->is_use)
 		use(run);
 	if (is_collected(run))
 		collect(run, COLLECT_TIME_MS);
@@ -113,7 +114,7 @@ static void on_done(evutil_socket_t fd, short what, void *argument)
 }
 
 /* A thread takes over. False when there is none to be had. */
-static bool begin_aside(struct run *run)
+static bool begin_aside(struct run *run, bool is_use)
 {
 	struct aside *aside =
 		run->engine->asides < ASIDE_THREADS_MAX ? calloc(1, sizeof *aside) : NULL;
@@ -123,6 +124,7 @@ static bool begin_aside(struct run *run)
 	if (!aside)
 		return false;
 	aside->run = run;
+	aside->is_use = is_use;
 	aside->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (aside->done >= 0)
 		aside->event = event_new(run->engine->base, aside->done, EV_READ, on_done, run);
@@ -161,12 +163,12 @@ void run_collect(struct run *run)
 {
 	const bool many = run->watch != NULL;
 
-	if (run->hold && run->hold->apart && many && begin_aside(run))
+	if (run->hold && run->hold->apart && many && begin_aside(run, true))
 		return;
 	if (run->hold)
 		use(run);
 	if (is_collected(run) && (!many || !collect_here(run))) {
-		if (many && begin_aside(run))
+		if (many && begin_aside(run, false))
 			return;
 		collect(run, COLLECT_TIME_MS);
 	}

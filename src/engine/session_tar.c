@@ -192,7 +192,7 @@ static int read_content(struct archive *archive, int fd, const char *name,
 
 	while ((r = archive_read_data(archive, piece, sizeof piece)) > 0) {
 		if (deadline_is_over(deadline))
-			return refuse(err, ETIME, "archive: it took too long");
+			return refuse(err, E2BIG, "archive: it took too long");
 		for (la_ssize_t done = 0; done < r;) {
 			ssize_t w = write(fd, piece + done, (size_t)(r - done));
 

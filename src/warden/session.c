@@ -717,10 +717,10 @@ static void not_returned(struct session *session, const char *why)
 	end_asked(session);
 	session->cell->state = CELL_PARKED;
 	/* Whoever asked for it may be gone, and another have asked since. */
-	if (session->later.length > 0 && !session->runner_ended)
-		session_ask_again(session);
-	else if (session->later.length == 0)
+	if (session->later.length == 0)
 		session_answer_failed(session, EINVAL, why);
+	else if (!session->runner_ended)
+		session_ask_again(session);
 	if (session->runner_ended)
 		session_survives(session->cell, ENDING_EXITED, 0);
 	next_run(session);

@@ -41,7 +41,7 @@ def ask(server):
 @pytest.fixture
 def large(client):
     """The place of a session with a large file."""
-    place = "/v1/sessions/" + client.post("/v1/sessions", {"limits": LIMITS}).json["id"]
+    place = client.open(limits=LIMITS)
     assert client.run("import os\nos.truncate(os.open('large', os.O_CREAT | os.O_WRONLY), "
                       f"{LARGE})", place + "/run", policy="open")["status"] == "ok"
     yield place
@@ -101,7 +101,7 @@ def test_are_told_as_small_ones_are(client, turn):
 
 
 def test_are_told_in_a_session_as_small_ones_are(client):
-    place = "/v1/sessions/" + client.post("/v1/sessions", {"limits": LIMITS}).json["id"]
+    place = client.open(limits=LIMITS)
     run = lambda code: client.run(code, place + "/run", policy="open")
     result = run(SOME)
     assert {file["path"]: file["sha256"] for file in result["files"]} == HASHES

@@ -280,11 +280,9 @@ static bool use(struct e2b_context *context, struct async async)
 	return context->run != NULL;
 }
 
-static bool hold(struct e2b_context *context,
-		 int (*with)(void *, int, const struct deadline *, struct error *), bool changes)
+static bool hold(struct e2b_context *context, struct hold hold)
 {
-	context->hold = (struct hold){
-		.use = with, .user = &context->archive, .changes = changes, .apart = true};
+	context->hold = hold;
 	return use(context, (struct async){.hold = &context->hold});
 }
 
@@ -293,12 +291,18 @@ static bool save(struct e2b_context *context)
 	close_fd(&context->archive);
 	context->archive = memfd_create("execpy-archive", MFD_CLOEXEC);
 	return context->archive >= 0 && context->session[0] &&
-	       hold(context, workspace_tar_out, false);
+	       hold(context, (struct hold){.use = workspace_tar_out,
+					   .user = &context->archive,
+					   .apart = true});
 }
 
 static bool restore(struct e2b_context *context)
 {
-	return lseek(context->archive, 0, SEEK_SET) == 0 && hold(context, workspace_tar_in, true);
+	return lseek(context->archive, 0, SEEK_SET) == 0 &&
+	       hold(context, (struct hold){.use = workspace_tar_in,
+					   .user = &context->archive,
+					   .changes = true,
+					   .apart = true});
 }
 
 /* Our own code, which no client's policy is for. */
