@@ -168,7 +168,8 @@ def test_a_client_that_goes_away_leaves_its_session(client, connect, session, se
         time.sleep(0.02)
     other.close()
     server.quiet()
-    assert client.run("print(x)", session + "/run")["stdout"] == "kept\n"
+    result = client.run("print(x)", session + "/run")
+    assert result["stdout"] == "kept\n", result
 
 
 @pytest.mark.parametrize("id", ["ses_none", "x" * 200, "a%20b"])
