@@ -13,10 +13,9 @@ try:
         text = file.read()
     fields = [line.split()[3:5] for line in text.splitlines()]
     words = [word for pair in fields for word in pair]
-    places = ("/home", "/root", "@REPOSITORY@")
-    below = tuple(place + "/" for place in (*places, "/tmp"))
     told = [w for w in words
-            if w in places and w != "/tmp" or w.startswith(below) or "cgroup" in w]
+            if w.startswith(("/home", "/root", "/tmp/", "@REPOSITORY@/")) or
+            w == "@REPOSITORY@" and w != "/tmp" or "cgroup" in w]
     verdict("paths", "host" if told or len(fields) > 60 else "clean")
 except OSError as error:
     verdict("paths", "DENIED " + _errno.errorcode[error.errno])
